@@ -1,0 +1,272 @@
+"""The gRPC server that host agents connect to: one bidirectional stream each.
+
+Each stream is a task of its own with a bounded queue towards its agent, so that an agent that is slow, silent
+or gone costs nobody else anything: what does not fit its queue is dropped and counted, what it sends too fast
+waits in its own connection (HTTP/2 flow control), and a peer that stops answering pings is cut off. What an
+agent may say is bound to the addresses it said Hello with, and an address belongs to one host at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import grpc
+import structlog
+from leveller_proto import agent_pb2, agent_pb2_grpc
+
+from controlplane.reports import HostAddress, HostReport, decode, decode_addresses
+from leveller.errors import UserError
+
+PROTOCOL_VERSION = 1
+HELLO_TIMEOUT_S = 5.0
+QUEUE_LENGTH = 1024
+"""Messages that wait for one agent at most."""
+MIN_GAP_S = 0.001
+"""An agent's messages are taken no faster than one in so long, on the average over `BURST_S`."""
+BURST_S = 1.0
+MAX_HOSTS = 16384
+
+_OPTIONS = (
+    ("grpc.so_reuseport", 0),  # a second controller on the same port is an error, not a lottery
+    ("grpc.max_receive_message_length", 4 << 20),
+    ("grpc.keepalive_time_ms", 5000),
+    ("grpc.keepalive_timeout_ms", 5000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+_Messages = asyncio.Queue[agent_pb2.ControllerMessage]
+_Context = grpc.aio.ServicerContext[agent_pb2.AgentMessage, agent_pb2.ControllerMessage]
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """What the server calls, in its event loop. None of them may block."""
+
+    on_report: Callable[[str, HostReport, int, list[str]], None]
+    """(host, report, arrival in nanoseconds, why parts of it were left out)"""
+    on_probe_sent: Callable[[str, int, str], None]
+    """(host, probe number, error; empty where it was sent)"""
+    on_refused: Callable[[str, str], None]
+    """(host or peer, why): something it said cannot be used"""
+
+
+@dataclass(eq=False)
+class _Stream:
+    """One agent's open stream."""
+
+    host: str
+    addresses: frozenset[HostAddress]
+    version: str
+    task: asyncio.Task[None] | None = None
+    messages: _Messages = field(default_factory=lambda: asyncio.Queue(QUEUE_LENGTH))
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A connected agent, for the status page."""
+
+    host: str
+    addresses: tuple[str, ...]
+    version: str
+
+
+class AgentServer(agent_pb2_grpc.AgentsServicer):
+    """All agents' streams.
+
+    ``name`` is the controller's, for Welcome; ``report_interval_ns`` the longest time between two reports
+    that it asks for; ``clock_ns`` stamps arrivals.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        handlers: Handlers,
+        *,
+        report_interval_ns: int = 0,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._handlers = handlers
+        self._clock_ns = clock_ns
+        self._welcome = agent_pb2.Welcome(
+            protocol_version=PROTOCOL_VERSION, controller=name, report_interval_ns=report_interval_ns
+        )
+        self._streams: dict[str, _Stream] = {}
+        self._claims: dict[str, frozenset[HostAddress]] = {}
+        self._log = structlog.get_logger("controlplane.agents")
+
+    @contextlib.asynccontextmanager
+    async def serve(self, listen: str) -> AsyncIterator[str]:
+        """Serve on ``listen``, ``HOST:PORT`` or ``unix:/PATH``; yield the address that it is really on.
+
+        Raises UserError where the address cannot be listened on.
+        """
+        host, _, port = listen.rpartition(":")
+        server = grpc.aio.server(options=_OPTIONS)
+        agent_pb2_grpc.add_AgentsServicer_to_server(self, server)
+        try:
+            if host != "unix":
+                # Tried by hand first: gRPC would not say why, but write lines of its own on stderr.
+                family = socket.AF_INET6 if ":" in host else socket.AF_INET
+                socket.create_server((host.strip("[]"), int(port)), family=family).close()
+            bound = server.add_insecure_port(listen)
+        except (OSError, RuntimeError) as error:
+            raise UserError(
+                f"controller.listen = {listen} cannot be listened on ({error})",
+                "free that port or give another address",
+            ) from None
+        await server.start()
+        try:
+            yield listen if host == "unix" else f"{host}:{bound}"
+        finally:
+            for stream in self._streams.values():
+                if stream.task is not None:
+                    stream.task.cancel()  # its call ends as if it had been its own idea
+            await server.stop(grace=1.0)
+
+    def ask_probe(self, host: str, request: agent_pb2.ProbeRequest) -> bool:
+        """Ask ``host``'s agent for a probe. False: it is not connected, or too slow to take more."""
+        stream = self._streams.get(host)
+        if stream is None:
+            return False
+        try:
+            stream.messages.put_nowait(agent_pb2.ControllerMessage(probe=request))
+        except asyncio.QueueFull:
+            return False
+        return True
+
+    def agents(self) -> list[Agent]:
+        """Return the connected agents, by host."""
+        return [
+            Agent(host, tuple(sorted(map(str, stream.addresses))), stream.version)
+            for host, stream in sorted(self._streams.items())
+        ]
+
+    def forget(self, host: str) -> None:
+        """Free the addresses of ``host``, unless it is connected."""
+        if host not in self._streams:
+            self._claims.pop(host, None)
+
+    async def Connect(  # noqa: N802
+        self, request_iterator: AsyncIterator[agent_pb2.AgentMessage], context: _Context
+    ) -> AsyncIterator[agent_pb2.ControllerMessage]:
+        """Serve one agent's stream (the name is the protocol's)."""
+        peer = context.peer()
+        requests = aiter(request_iterator)
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                first = await anext(requests)
+        except (TimeoutError, StopAsyncIteration):
+            await self._refuse(context, peer, grpc.StatusCode.DEADLINE_EXCEEDED, "no Hello came")
+            return
+        if first.WhichOneof("body") != "hello":
+            await self._refuse(
+                context, peer, grpc.StatusCode.INVALID_ARGUMENT, "the first message is no Hello"
+            )
+            return
+        try:
+            stream = self._admit(first.hello)
+        except _AdmissionError as error:
+            await self._refuse(context, peer, error.code, str(error))
+            return
+        yield agent_pb2.ControllerMessage(welcome=self._welcome)
+        stream.task = asyncio.create_task(self._receive(stream, requests))
+        try:
+            async for message in _until_done(stream.messages, stream.task):
+                yield message
+        finally:
+            stream.task.cancel()
+            await asyncio.wait([stream.task])
+            if not stream.task.cancelled() and stream.task.exception() is not None:
+                self._log.warning("stream broke", host=stream.host, error=repr(stream.task.exception()))
+            if self._streams.get(stream.host) is stream:
+                del self._streams[stream.host]
+                self._log.info("agent gone", host=stream.host)
+
+    def _admit(self, hello: agent_pb2.Hello) -> _Stream:
+        """Make a stream of a Hello, and claim its addresses. A host that is connected already is replaced."""
+        if hello.protocol_version != PROTOCOL_VERSION:
+            raise _AdmissionError(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"protocol version {hello.protocol_version}; this controller speaks {PROTOCOL_VERSION}",
+            )
+        host = hello.host
+        if not (0 < len(host) <= 256 and host.isprintable()):
+            raise _AdmissionError(grpc.StatusCode.INVALID_ARGUMENT, "a Hello without a host name")
+        try:
+            addresses = decode_addresses(hello.addresses)
+        except ValueError as error:
+            raise _AdmissionError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+        for other, claimed in self._claims.items():
+            if other != host and addresses & claimed:
+                taken = ", ".join(sorted(map(str, addresses & claimed)))
+                raise _AdmissionError(grpc.StatusCode.ALREADY_EXISTS, f"{taken} belongs to host {other}")
+        before = self._streams.get(host)
+        if before is not None and before.addresses != addresses:
+            raise _AdmissionError(
+                grpc.StatusCode.ALREADY_EXISTS, f"host {host} is connected with other addresses"
+            )
+        if host not in self._claims and len(self._claims) >= MAX_HOSTS:
+            raise _AdmissionError(grpc.StatusCode.RESOURCE_EXHAUSTED, f"there are {MAX_HOSTS} hosts already")
+        if before is not None and before.task is not None:
+            before.task.cancel()
+        stream = self._streams[host] = _Stream(host, addresses, hello.version)
+        self._claims[host] = addresses
+        self._log.info("agent connected", host=host, addresses=sorted(map(str, addresses)))
+        return stream
+
+    async def _receive(self, stream: _Stream, requests: AsyncIterator[agent_pb2.AgentMessage]) -> None:
+        """Take in what an agent sends until it stops."""
+        reported = False
+        allowed_s = 0.0
+        async for message in requests:
+            match message.WhichOneof("body"):
+                case "report":
+                    arrival_ns = self._clock_ns()
+                    if not reported and not message.report.full:
+                        self._handlers.on_refused(stream.host, "the first report is not full")
+                        continue
+                    reported = True
+                    report, refused = decode(message.report, stream.addresses)
+                    self._handlers.on_report(stream.host, report, arrival_ns, refused)
+                case "probe_sent":
+                    error = "".join(filter(str.isprintable, message.probe_sent.error[:200]))
+                    self._handlers.on_probe_sent(stream.host, message.probe_sent.probe, error)
+                case other:
+                    self._handlers.on_refused(stream.host, f"an unexpected message: {other}")
+            now_s = time.monotonic()
+            allowed_s = max(allowed_s, now_s - BURST_S) + MIN_GAP_S
+            await asyncio.sleep(max(allowed_s - now_s, 0.0))
+
+    async def _refuse(self, context: _Context, peer: str, code: grpc.StatusCode, why: str) -> None:
+        self._log.warning("agent refused", peer=peer, reason=why)
+        self._handlers.on_refused(peer, why)
+        await context.abort(code, why)
+
+
+class _AdmissionError(Exception):
+    """A Hello that cannot be accepted."""
+
+    def __init__(self, code: grpc.StatusCode, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+async def _until_done(
+    messages: _Messages, task: asyncio.Task[None]
+) -> AsyncIterator[agent_pb2.ControllerMessage]:
+    """Yield ``messages`` as they come, until ``task`` is done."""
+    while not task.done():
+        get = asyncio.create_task(messages.get())
+        try:
+            await asyncio.wait((get, task), return_when=asyncio.FIRST_COMPLETED)
+            if get.done():
+                yield get.result()
+        finally:
+            get.cancel()

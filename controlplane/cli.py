@@ -1,0 +1,90 @@
+"""The subcommands ``controller`` and ``levels``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import structlog
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from controlplane import offline
+from controlplane.policies import POLICIES, Scope
+from leveller.errors import UserError
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+MAX_QUEUES = 8
+
+
+@app.command()
+def controller(
+    config: Annotated[Path, typer.Option(help="Configuration file.", metavar="FILE")] = Path("leveller.toml"),
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log debugging messages too.")] = False,
+) -> None:
+    """Run the controller until it is interrupted."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    asyncio.run(_run(config))
+
+
+async def _run(path: Path) -> None:
+    # Imported here: gRPC and P4Runtime take a while to load, and ``levels`` needs neither.
+    from controlplane.config import load
+    from controlplane.controller import Controller
+
+    config = load(path)
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await Controller(config).run(stop)
+
+
+@app.command()
+def levels(
+    file: Annotated[Path, typer.Argument(help="JSON file with jobs and flows.", metavar="FILE")],
+    queues: Annotated[int, typer.Option(help="Number of levels K, 1 to 8.")] = MAX_QUEUES,
+    scope: Annotated[str, typer.Option(help=f"One of: {', '.join(Scope)}.")] = Scope.FABRIC,
+    policy: Annotated[str, typer.Option(help=f"One of: {', '.join(POLICIES)}.")] = "leveller",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Compute levels offline with the controller's own policies."""
+    if not 1 <= queues <= MAX_QUEUES:
+        raise UserError(f"--queues {queues}", f"give 1 to {MAX_QUEUES}")
+    if scope not in tuple(Scope):
+        raise UserError(f"--scope {scope}", f"give one of: {', '.join(Scope)}")
+    if policy not in POLICIES:
+        raise UserError(f"--policy {policy}", f"give one of: {', '.join(POLICIES)}")
+    question = offline.read(file)
+    result = offline.answer(question, POLICIES[policy], queues, Scope(scope))
+    if as_json:
+        sys.stdout.write(json.dumps({"levels": result}) + "\n")
+    else:
+        Console().print(_levels_table(question, result))
+
+
+def _levels_table(question: offline.Question, result: dict[str, int] | dict[str, dict[str, int]]) -> Table:
+    rates = {job.id: job.rate for job in question.jobs}
+    table = Table("flow", "job", "R", "level")
+    for flow in question.flows:
+        level = result[flow.id]
+        shown = (
+            str(level) if isinstance(level, int) else ", ".join(f"{link}={at}" for link, at in level.items())
+        )
+        table.add_row(flow.id, flow.job, f"{rates[flow.job]:.3f}", shown)
+    return table

@@ -1,0 +1,98 @@
+"""From a ranking to what every switch should hold: plain data for the southbound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controlplane.config import Config, LevelsSection
+from controlplane.groups import Placement
+from controlplane.model import FiveTuple, Levels
+from controlplane.southbound import Desired, FlowEntry, GroupLevel, LevelQueue, NextHop, Setup
+
+ROCE_PORT = 4791
+
+
+def setups(config: Config) -> dict[str, Setup]:
+    """Return what the configuration fixes for each switch, by name."""
+    levels = config.levels
+    marks = levels.dscp or (None,) * levels.count
+    level_queue = {
+        level: LevelQueue(queue, dscp)
+        for level, (queue, dscp) in enumerate(zip(levels.queues, marks, strict=True))
+    }
+    level_queue[levels.control_level] = LevelQueue(levels.control_queue)
+    return {
+        switch.name: Setup(
+            level_queue=level_queue,
+            node_id=switch.node_id,
+            host_ports=frozenset(switch.host_ports),
+            fabric_ports=frozenset(switch.ports) - frozenset(switch.host_ports),
+            routes={
+                route.prefix: tuple(NextHop(hop.port, hop.mac) for hop in route.next_hops)
+                for route in switch.routes
+            },
+            ecmp_seed=switch.ecmp_seed,
+            default_level=levels.default,
+            control_level=levels.control_level,
+            burst_gap_us=levels.burst_gap_us,
+        )
+        for switch in config.switches
+    }
+
+
+class Builder:
+    """Builds `Desired` values, passing a mapping on as the same object while nothing in it changes."""
+
+    def __init__(self, config: Config) -> None:
+        self._levels = config.levels
+        self._setups = setups(config)
+        self._last: dict[str, Desired] = {}
+        self._placement: Placement | None = None
+        self._guard_us: dict[str, int] = {}
+        self._flows: dict[str, dict[FiveTuple, FlowEntry]] = {}
+
+    def untouched(self) -> dict[str, Desired]:
+        """Return the wish to leave flows and ranking as they are: nothing has been heard yet."""
+        return {name: Desired(setup) for name, setup in self._setups.items()}
+
+    def build(self, placement: Placement, levels: Levels) -> dict[str, Desired]:
+        """Return what each switch should hold; a flow has entries only on the switches of its path.
+
+        The same ``placement`` object again costs what its groups cost, not what its flows cost.
+        """
+        if placement is not self._placement:
+            self._placement = placement
+            self._guard_us = _guards(placement, self._levels)
+            self._flows = _flows(placement, self._setups)
+        groups: dict[str, dict[int, GroupLevel]] = {name: {} for name in self._setups}
+        for group in placement.groups:
+            number, guard_us = placement.number[group.id], self._guard_us[group.id]
+            for link, level in levels[group.id].items():
+                groups[link.switch][number] = GroupLevel(level, guard_us, self._levels.slack_us)
+        for name, setup in self._setups.items():
+            last, flows = self._last.get(name, Desired(setup)), self._flows[name]
+            self._last[name] = Desired(
+                setup,
+                last.flows if last.flows is flows or last.flows == flows else flows,
+                last.groups if last.groups == groups[name] else groups[name],
+            )
+        return dict(self._last)
+
+
+def _flows(placement: Placement, switches: Iterable[str]) -> dict[str, dict[FiveTuple, FlowEntry]]:
+    flows: dict[str, dict[FiveTuple, FlowEntry]] = {name: {} for name in switches}
+    paths = {group.id: group.path for group in placement.groups}
+    for flow, (group, slot) in placement.flows.items():
+        entry = FlowEntry(placement.number[group], slot)
+        for link in paths[group]:
+            flows[link.switch][flow] = entry
+    return flows
+
+
+def _guards(placement: Placement, levels: LevelsSection) -> dict[str, int]:
+    """Return each group's reorder guard: RoCEv2's where one of its flows is RoCEv2."""
+    guard_us = {group.id: levels.guard_us for group in placement.groups}
+    for flow, (group, _) in placement.flows.items():
+        if flow.protocol == 17 and flow.destination_port == ROCE_PORT:
+            guard_us[group] = levels.guard_roce_us
+    return guard_us

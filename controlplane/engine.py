@@ -1,0 +1,341 @@
+"""The controller without its sockets: everything between a report and what the switches should hold.
+
+`Engine` joins the pure parts: progress and flows from reports, paths from probes, groups, profiling, the
+policy, and the state wanted of each switch. It does no I/O, reads no clock and holds no task, so that a test
+can drive it through any history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from controlplane.config import Config
+from controlplane.desired import Builder
+from controlplane.flows import Flows
+from controlplane.groups import GroupKey, GroupTable, Placement
+from controlplane.int_report import IntReport
+from controlplane.model import FiveTuple, Group, Job, Levels, Link
+from controlplane.paths import Paths, Probe
+from controlplane.policies import POLICIES
+from controlplane.policies.contention import job_components
+from controlplane.profiling import Profiler, State
+from controlplane.progress import SAME_START_NS, JobProgress, Progress
+from controlplane.ranking import rank, reasons
+from controlplane.reports import HostReport
+from controlplane.southbound import Desired
+from controlplane.store import Saved, SavedJob
+
+SETTLE_NS = 5 * 10**9
+"""A restarted controller leaves the switches as they are until it has found the flows it knew, or so long."""
+_FREE_EVERY_NS = 10**9
+"""How often numbers that are due to be free are looked for."""
+_REPROBE_NS = 10**9
+"""A changed path makes all paths suspect, but no more often than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many groups and slots the data plane has room for."""
+
+    groups: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankedJob:
+    """A job as the last step saw it."""
+
+    progress: JobProgress
+    as_ranked: Job
+    """What the policy was told of it."""
+    t_ideal_ns: int | None
+    state: str
+    """``profiling``, ``waiting``, ``ranked``, ``silent``, or ``no progress``."""
+    reason: str
+
+    @property
+    def rate(self) -> float:
+        """R."""
+        return self.as_ranked.rate
+
+
+@dataclass(frozen=True, slots=True)
+class LevelChange:
+    """A group that runs at other levels than before; no ``before`` means that it is new."""
+
+    group: Group
+    before: Mapping[Link, int]
+    after: Mapping[Link, int]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step came to."""
+
+    now_ns: int
+    desired: Mapping[str, Desired]
+    """Per switch."""
+    jobs: Mapping[str, RankedJob] = field(default_factory=dict)
+    placement: Placement = field(default_factory=Placement)
+    levels: Levels = field(default_factory=dict)
+    changes: Sequence[LevelChange] = ()
+    forgotten: Sequence[str] = ()
+    """Hosts that were silent for so long that all they said is dropped."""
+
+
+class Engine:
+    """Reports and probes in, `Step` out.
+
+    ``now_ns`` is always the controller's monotonic clock; ``unix_offset_ns`` added to it gives Unix time.
+    """
+
+    def __init__(
+        self, config: Config, sizes: Sizes, saved: Saved, random: Random, now_ns: int, unix_offset_ns: int
+    ) -> None:
+        times = config.controller
+        forget_ns = round(times.forget_after_s * 1e9)
+        self._config = config
+        self._unix_offset_ns = unix_offset_ns
+        self._progress = Progress(round(times.silent_after_s * 1e9), forget_ns)
+        self._flows = Flows(times.min_flow_bytes)
+        self._paths = Paths(
+            {switch.node_id: switch.name for switch in config.switches},
+            retry_s=times.probe_retry_s,
+            refresh_s=times.probe_refresh_s,
+        )
+        self._groups = GroupTable(sizes.groups, sizes.slots, forget_ns, saved.groups, saved.slots)
+        self._profiler = Profiler(
+            config.profiling,
+            random,
+            {job: state.t_ideal_ns for job, state in saved.jobs.items() if state.t_ideal_ns is not None},
+        )
+        self._profiles = config.policy.profile and config.levels.count > 1
+        self._builder = Builder(config)
+        self._saved = saved
+        self._runs: dict[str, SavedJob] = {}
+        self._earlier_runs = dict(saved.jobs)
+        self._placed_since_ns: dict[str, int] = {}
+        self._awaited = set(saved.slots)
+        self._settled_ns = now_ns + SETTLE_NS if saved.slots else now_ns
+        self._reprobed_ns = now_ns
+        self._stale = True
+        self._placed_ns = now_ns
+        self._placement = Placement()
+        self._components: Sequence[frozenset[str]] = ()
+        self._in_force: dict[Group, Mapping[Link, int]] = {}
+        self.last = Step(now_ns, self._builder.untouched())
+        """The last step; before the first, the wish to leave every switch as it is."""
+
+    @property
+    def flows(self) -> Flows:
+        """The flows that agents report."""
+        return self._flows
+
+    @property
+    def paths(self) -> Paths:
+        """The paths that probes told."""
+        return self._paths
+
+    def on_report(self, host: str, report: HostReport, now_ns: int) -> tuple[Sequence[str], bool]:
+        """Take in a report. Return why parts of it are not believed, and whether a step should come soon."""
+        observed = self._progress.observe(host, report, now_ns)
+        if not observed.believed:
+            return observed.refused, False
+        change = self._flows.observe(host, report)
+        self._stale |= change.ranked
+        for flow in change.closed:
+            self._paths.remove(flow)
+        for flow in change.opened:
+            self._paths.add(flow)
+        measured = False
+        for job, iterations in observed.iterations.items():
+            measured |= self._profiler.observe(job, iterations, now_ns)
+        refused = [*observed.refused, *["more flows than one host may have"] * change.refused]
+        return refused, bool(observed.news or measured or change.opened or change.closed)
+
+    def on_probe(self, report: IntReport, now_ns: int) -> bool:
+        """Take in a sunk probe. Return whether a step should come soon. PathError: it tells no path."""
+        known = self._paths.path(report.flow)
+        learnt = self._paths.sunk(report, now_ns / 1e9)
+        self._stale |= learnt.changed
+        if learnt.changed and known is not None:
+            self.suspect_paths(now_ns)
+        return learnt.changed
+
+    def suspect_paths(self, now_ns: int) -> None:
+        """Ask for all paths again: the topology may have changed."""
+        if now_ns - self._reprobed_ns >= _REPROBE_NS:
+            self._reprobed_ns = now_ns
+            self._paths.reprobe()
+
+    def probes(self, now_ns: int) -> list[tuple[str, Probe]]:
+        """Return the probes to be asked for now, and of which host."""
+        return [(self._flows.known[probe.flow].host, probe) for probe in self._paths.due(now_ns / 1e9)]
+
+    def step(self, now_ns: int) -> Step:
+        """Rank: what every switch should hold from ``now_ns`` on."""
+        forgotten = self._progress.forgotten(now_ns)
+        for host in forgotten:
+            change = self._flows.forget(host)
+            self._stale |= change.ranked
+            for flow in change.closed:
+                self._paths.remove(flow)
+        progress = self._progress.jobs(now_ns)
+        self._note_runs(progress)
+        placement, components = self._place(now_ns, progress)
+        settling = self._settling(now_ns, placement)
+        profiling = frozenset() if settling else self._profile(now_ns, progress, components)
+        jobs = self._ranked(now_ns, progress, profiling, components)
+        policy = self._config.policy
+        levels = rank(
+            POLICIES[policy.name],
+            [job.as_ranked for job in jobs.values()],
+            placement.groups,
+            self._config.levels.count,
+            policy.scope,
+            components,
+            profiling,
+        )
+        if settling:
+            desired = self._builder.untouched()
+            changes: list[LevelChange] = []
+        else:
+            desired = self._builder.build(placement, levels)
+            changes = self._changes(placement, levels, jobs)
+        self.last = Step(now_ns, desired, jobs, placement, levels, changes, forgotten)
+        return self.last
+
+    def to_save(self) -> Saved:
+        """Return what a restarted controller needs to go on from the last step."""
+        if self._awaited:
+            return self._saved
+        return Saved(
+            jobs={
+                name: SavedJob(
+                    job.progress.t0_ns + self._unix_offset_ns, job.progress.iterations, job.t_ideal_ns
+                )
+                for name, job in self.last.jobs.items()
+            },
+            groups=self._groups.group_numbers(),
+            slots=self._groups.slot_numbers(),
+        )
+
+    def _note_runs(self, progress: Mapping[str, JobProgress]) -> None:
+        """Void what was measured of a job that started anew under its old id, even while we were down."""
+        runs: dict[str, SavedJob] = {}
+        for name, job in progress.items():
+            t0_unix_ns = job.t0_ns + self._unix_offset_ns
+            run = self._runs.get(name) or self._earlier_runs.pop(name, None)
+            if run and t0_unix_ns > run.t0_unix_ns + SAME_START_NS and job.iterations < run.iterations:
+                self._profiler.restart(name)
+            runs[name] = SavedJob(t0_unix_ns, job.iterations, None)
+        self._runs = runs
+
+    def _place(
+        self, now_ns: int, progress: Mapping[str, JobProgress]
+    ) -> tuple[Placement, Sequence[frozenset[str]]]:
+        """Return the placement and the jobs' components: the last ones, unless what they follow from changed.
+
+        So a mere re-ranking costs what the groups cost, however many flows there are.
+        """
+        to_free = self._groups.any_gone and now_ns - self._placed_ns >= _FREE_EVERY_NS
+        if self._stale or to_free or progress.keys() != self.last.jobs.keys():
+            placeable: dict[FiveTuple, GroupKey] = {}
+            for flow, job in self._flows.ranked():
+                path = self._paths.path(flow)
+                if path and job in progress:
+                    placeable[flow] = job, path
+            self._placement = self._groups.place(placeable, now_ns)
+            self._components = job_components(progress, self._placement.groups)
+            self._placed_since_ns = {
+                group.job: self._placed_since_ns.get(group.job, now_ns) for group in self._placement.groups
+            }
+            self._placed_ns, self._stale = now_ns, False
+        return self._placement, self._components
+
+    def _profile(
+        self, now_ns: int, progress: Mapping[str, JobProgress], components: Sequence[frozenset[str]]
+    ) -> frozenset[str]:
+        """Let the profiler step; return the jobs that hold the profiling level."""
+        if not self._profiles:
+            return frozenset()
+        ready = {
+            name
+            for name, job in progress.items()
+            if name in self._placed_since_ns
+            and not job.silent
+            and (job.has_source or self._is_new(name, now_ns))
+        }
+        given = {name: ns for name in progress if (ns := self._config.t_ideal_ns(name)) is not None}
+        self._profiler.step(now_ns, progress, given, ready, components)
+        return self._profiler.profiling()
+
+    def _is_new(self, job: str, now_ns: int) -> bool:
+        """Say whether ``job`` still has time to show its first iteration."""
+        return now_ns - self._placed_since_ns.get(job, now_ns) < self._config.profiling.max_s * 1e9
+
+    def _ranked(
+        self,
+        now_ns: int,
+        progress: Mapping[str, JobProgress],
+        profiling: frozenset[str],
+        components: Sequence[frozenset[str]],
+    ) -> dict[str, RankedJob]:
+        jobs: dict[str, Job] = {}
+        ideal: dict[str, int | None] = {}
+        states: dict[str, str] = {}
+        notes: dict[str, str] = {}
+        for name, job in progress.items():
+            ideal[name] = self._profiler.t_ideal_ns(name) or self._config.t_ideal_ns(name)
+            new = self._is_new(name, now_ns)
+            jobs[name] = Job(
+                name, job.rate(ideal[name], now_ns, new=new), job.iterations, self._config.intensity(name)
+            )
+            states[name] = self._state(job, new)
+            if states[name] == "silent":
+                notes[name] = "its hosts have stopped reporting; R stands still"
+            elif states[name] == "no progress":
+                notes[name] = "no log of it is read, so it goes last"
+            elif ideal[name] is None:
+                notes[name] = "T_ideal not measured yet; its fastest iteration stands for it"
+        texts = reasons(list(jobs.values()), components, profiling, notes)
+        return {
+            name: RankedJob(job, jobs[name], ideal[name], states[name], texts[name])
+            for name, job in progress.items()
+        }
+
+    def _state(self, job: JobProgress, new: bool) -> str:
+        if job.silent:
+            return "silent"
+        if not job.has_source and not new:
+            return "no progress"
+        if not self._profiles:
+            return "ranked"
+        match self._profiler.state(job.id):
+            case State.PROFILING:
+                return "profiling"
+            case State.WAITING:
+                return "waiting"
+            case _:
+                return "ranked"
+
+    def _settling(self, now_ns: int, placement: Placement) -> bool:
+        """Say whether a restarted controller still has to find flows that it knew."""
+        if self._awaited and (now_ns >= self._settled_ns or self._awaited <= placement.flows.keys()):
+            self._awaited = set()
+        return bool(self._awaited)
+
+    def _changes(
+        self, placement: Placement, levels: Levels, jobs: Mapping[str, RankedJob]
+    ) -> list[LevelChange]:
+        now = {group: levels[group.id] for group in placement.groups}
+        changes = [
+            LevelChange(group, self._in_force.get(group, {}), after, jobs[group.job].reason)
+            for group, after in now.items()
+            if self._in_force.get(group) != after
+        ]
+        self._in_force = now
+        return changes

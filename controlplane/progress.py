@@ -1,0 +1,235 @@
+"""Progress of jobs: from what hosts report to N, t0 and the normalized progress rate R.
+
+R = N * T_ideal / (t - t0) in [0, 1] (LEVELLER; the inverse of a job's slowdown). A job runs on several hosts
+in step: N is the most that any of them counted and t0 the first start among them. The controller stamps
+arrivals with its own clock and takes only differences from an agent's, so that clocks need not agree. What
+cannot be true (an iteration in no time, an end before the start) is refused and changes nothing. A count
+that goes back is a rollback to a checkpoint: that work is to be done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from controlplane.reports import MAX_JOBS, HostReport, JobReport
+
+MIN_ITERATION_NS = 100_000
+"""No training iteration is shorter than this."""
+MAX_AGE_NS = 10 * 366 * 86400 * 10**9
+"""No job is older than this."""
+SAME_START_NS = 5 * 10**9
+"""Starts that differ by no more are taken for the same start."""
+
+
+def rate(iterations: int, t_ideal_ns: float, elapsed_ns: float) -> float:
+    """Return R, clamped to [0, 1]; before any time has passed it is 1, and with no iteration done 0."""
+    if iterations <= 0:
+        return 0.0
+    if elapsed_ns <= 0:
+        return 1.0
+    return min(iterations * t_ideal_ns / elapsed_ns, 1.0)
+
+
+class Iteration(NamedTuple):
+    """A completed iteration, on the controller's clock."""
+
+    end_ns: int
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """A job, merged over its hosts. Times are nanoseconds of the controller's clock."""
+
+    id: str
+    t0_ns: int
+    iterations: int
+    has_source: bool
+    """Some host of it has a log to count iterations in."""
+    silent: bool
+    """Every host of it that has one has stopped reporting."""
+    heard_ns: int
+    """The last report about it."""
+    fastest_ns: int | None
+    """Its fastest iteration so far."""
+    hosts: tuple[str, ...]
+
+    def rate(self, t_ideal_ns: float | None, now_ns: int, *, new: bool) -> float:
+        """Return R at ``now_ns``; while the job is silent, R as it was when it was last heard.
+
+        Without ``t_ideal_ns`` the job's fastest iteration stands for it. A job of which nothing can be told
+        (no log, or iterations but no duration yet) counts as R = 1: it goes last, for hiding progress must
+        not pay. But a ``new`` one has R = 0: behind others it might never write its log's first line.
+        """
+        if self.iterations == 0 and (self.has_source or new):
+            return 0.0
+        ideal = self.fastest_ns if t_ideal_ns is None else t_ideal_ns
+        if ideal is None or not self.has_source:
+            return 1.0
+        return rate(self.iterations, ideal, (self.heard_ns if self.silent else now_ns) - self.t0_ns)
+
+
+@dataclass(slots=True)
+class _OnHost:
+    """A job as one host sees it."""
+
+    started_ns: int
+    t0_ns: int
+    iterations: int = 0
+    has_source: bool = False
+    fastest_ns: int | None = None
+
+
+@dataclass(slots=True)
+class _Host:
+    heard_ns: int
+    monotonic_ns: int = 0
+    jobs: dict[str, _OnHost] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What came of one report."""
+
+    iterations: Mapping[str, Sequence[Iteration]]
+    """Job -> iterations completed since the last report; of one host per job only."""
+    refused: Sequence[str]
+    """Why parts of it were not believed."""
+    news: bool
+    """A job came or went: worth a new ranking at once. Iterations wait for the next tau."""
+    believed: bool = True
+    """False: nothing in the report can be used."""
+
+
+class Progress:
+    """All hosts' reports, merged. Pure but for its memory: the caller tells the time."""
+
+    def __init__(self, silent_after_ns: int, forget_after_ns: int) -> None:
+        self._silent_after_ns = silent_after_ns
+        self._forget_after_ns = forget_after_ns
+        self._hosts: dict[str, _Host] = {}
+
+    def observe(self, host: str, report: HostReport, arrival_ns: int) -> Observed:
+        """Take in a report of ``host`` that arrived at ``arrival_ns``."""
+        known = self._hosts.setdefault(host, _Host(arrival_ns))
+        if report.monotonic_ns < known.monotonic_ns and not report.full:
+            return Observed({}, ["the agent's clock went back"], news=False, believed=False)
+        known.heard_ns, known.monotonic_ns = arrival_ns, report.monotonic_ns
+        iterations: dict[str, list[Iteration]] = {}
+        refused: list[str] = []
+        news = False
+        for job in report.jobs:
+            if not job.running:
+                news |= known.jobs.pop(job.job, None) is not None
+                continue
+            problem = self._refuse(known, job, report)
+            if problem:
+                refused.append(f"job {job.job!r}: {problem}")
+                continue
+            before = known.jobs.get(job.job)
+            known.jobs[job.job] = _merge(before, job, arrival_ns - report.monotonic_ns)
+            news |= before is None
+            if job.iteration_ns and self._source_of(job.job, arrival_ns) == host:
+                iterations[job.job] = _stamp(job, arrival_ns - report.monotonic_ns)
+        if report.full:
+            for gone in known.jobs.keys() - {job.job for job in report.jobs}:
+                del known.jobs[gone]
+                news = True
+        return Observed(iterations, refused, news)
+
+    def forget(self, host: str) -> None:
+        """Drop all that ``host`` reported."""
+        self._hosts.pop(host, None)
+
+    def forgotten(self, now_ns: int) -> list[str]:
+        """Drop the hosts that have been silent for too long, and name them."""
+        gone = [name for name, host in self._hosts.items() if now_ns - host.heard_ns > self._forget_after_ns]
+        for name in gone:
+            self.forget(name)
+        return gone
+
+    def jobs(self, now_ns: int) -> dict[str, JobProgress]:
+        """Return every job that some host has, by id, in order of id."""
+        on_hosts: dict[str, list[tuple[str, _Host, _OnHost]]] = {}
+        for name, host in sorted(self._hosts.items()):
+            for job, state in host.jobs.items():
+                on_hosts.setdefault(job, []).append((name, host, state))
+        return {job: self._merged(job, on_hosts[job], now_ns) for job in sorted(on_hosts)}
+
+    def _merged(self, job: str, hosts: Sequence[tuple[str, _Host, _OnHost]], now_ns: int) -> JobProgress:
+        sources = [entry for entry in hosts if entry[2].has_source]
+        heard_ns = max(host.heard_ns for _, host, _ in sources or hosts)
+        return JobProgress(
+            id=job,
+            t0_ns=min(state.t0_ns for _, _, state in hosts),
+            iterations=max(state.iterations for _, _, state in hosts),
+            has_source=bool(sources),
+            silent=now_ns - heard_ns > self._silent_after_ns,
+            heard_ns=heard_ns,
+            fastest_ns=min((s.fastest_ns for _, _, s in sources if s.fastest_ns is not None), default=None),
+            hosts=tuple(name for name, _, _ in hosts),
+        )
+
+    def _source_of(self, job: str, now_ns: int) -> str | None:
+        """Name the one host whose durations count for ``job``: the first with its log that is not silent."""
+        return min(
+            (
+                name
+                for name, host in self._hosts.items()
+                if now_ns - host.heard_ns <= self._silent_after_ns
+                and job in host.jobs
+                and host.jobs[job].has_source
+            ),
+            default=None,
+        )
+
+    @staticmethod
+    def _refuse(host: _Host, job: JobReport, report: HostReport) -> str | None:
+        """Return why the host's word on ``job`` cannot be true; None where it can."""
+        age_ns = report.monotonic_ns - job.started_ns
+        if age_ns < 0:
+            return "it started in the future"
+        if age_ns > MAX_AGE_NS:
+            return f"it has run for {age_ns} ns"
+        if job.iterations * MIN_ITERATION_NS > age_ns:
+            return f"{job.iterations} iterations in {age_ns} ns"
+        if job.last_iteration_ns and not job.started_ns <= job.last_iteration_ns <= report.monotonic_ns:
+            return "its last iteration ended before it started or in the future"
+        if any(duration < MIN_ITERATION_NS for duration in job.iteration_ns):
+            return "an iteration took no time"
+        if sum(job.iteration_ns) > age_ns + SAME_START_NS:
+            return "its iterations took longer than it has run"
+        before = host.jobs.get(job.job)
+        if before is None:
+            return "more jobs than one host may have" if len(host.jobs) >= MAX_JOBS else None
+        if job.started_ns < before.started_ns - SAME_START_NS and not report.full:
+            return "its start went back"
+        return None
+
+
+def _merge(before: _OnHost | None, job: JobReport, offset_ns: int) -> _OnHost:
+    """Update a host's view of a job; ``offset_ns`` turns the agent's clock into the controller's."""
+    if before is None or abs(job.started_ns - before.started_ns) > SAME_START_NS:
+        before = _OnHost(job.started_ns, job.started_ns + offset_ns)
+    durations = list(job.iteration_ns)
+    if before.fastest_ns is not None:
+        durations.append(before.fastest_ns)
+    return _OnHost(
+        started_ns=before.started_ns,
+        t0_ns=before.t0_ns,
+        iterations=job.iterations,
+        has_source=job.has_source,
+        fastest_ns=min(durations, default=None),
+    )
+
+
+def _stamp(job: JobReport, offset_ns: int) -> list[Iteration]:
+    """Place the reported iterations, which followed one another, on the controller's clock."""
+    end_ns = job.last_iteration_ns + offset_ns
+    stamped: list[Iteration] = []
+    for duration_ns in reversed(job.iteration_ns):
+        stamped.append(Iteration(end_ns, duration_ns))
+        end_ns -= duration_ns
+    return stamped[::-1]

@@ -1,0 +1,136 @@
+"""Rows to P4Runtime messages and back. Pure.
+
+Byte strings are written in canonical form (shortest, zero is one zero byte) and read in any, by value;
+don't-care fields are left out (P4Runtime specification, 8.3 and 9.1.1).
+"""
+
+from __future__ import annotations
+
+from finsy.proto import p4r
+
+from controlplane.southbound.contract import Binding, TableIds
+from controlplane.southbound.diff import Change
+from controlplane.southbound.tables import Call, Contents, Key, Match
+
+MAX_UPDATES = 1000
+"""Updates in a Write: under 160 KB of our rows, far from gRPC's 4 MB, and a status that fits its metadata."""
+
+_CACHED_UPDATES = 200_000
+
+
+class Encoder:
+    """Makes messages with one program's ids.
+
+    Encoded updates are kept, as rankings come and go between few levels; and a Write is put together from
+    them byte for byte: serialised messages that are concatenated are one message with the fields of all.
+    """
+
+    def __init__(self, binding: Binding) -> None:
+        self._binding = binding
+        self._by_id = {table.id: name for name, table in binding.items()}
+        self._action_names = {
+            (name, action.id): action_name
+            for name, table in binding.items()
+            for action_name, action in table.actions.items()
+        }
+        self._encoded: dict[Change, bytes] = {}
+
+    def encoded(self, change: Change) -> bytes:
+        """Return ``change`` as a serialised WriteRequest of nothing else, to be concatenated."""
+        encoded = self._encoded.get(change)
+        if encoded is None:
+            if len(self._encoded) >= _CACHED_UPDATES:
+                self._encoded.clear()
+            encoded = p4r.WriteRequest(updates=[self.update(change)]).SerializeToString()
+            self._encoded[change] = encoded
+        return encoded
+
+    def update(self, change: Change) -> p4r.Update:
+        """Return the message for ``change``."""
+        table = self._binding[change.table]
+        entry = p4r.TableEntry(
+            table_id=table.id, match=_match(table, change.key), is_default_action=not table.keys
+        )
+        if change.call is None:
+            kind = p4r.Update.DELETE
+        else:
+            kind = p4r.Update.MODIFY if change.replace else p4r.Update.INSERT
+            action = table.actions[change.call.action]
+            entry.action.action.action_id = action.id
+            for param, value in zip(action.params, change.call.args, strict=True):
+                entry.action.action.params.add(param_id=param, value=canonical(value))
+        return p4r.Update(type=kind, entity=p4r.Entity(table_entry=entry))
+
+    def read_all(self) -> list[p4r.Entity]:
+        """Return the entities that a ReadRequest needs to read back every table of the contract."""
+        return [self.read(name) for name in self._binding]
+
+    def read(self, table: str) -> p4r.Entity:
+        """Return the entity that reads every row of ``table``."""
+        ids = self._binding[table]
+        return p4r.Entity(table_entry=p4r.TableEntry(table_id=ids.id, is_default_action=not ids.keys))
+
+    def read_flow_counters(self, table: str) -> p4r.Entity:
+        """Return the entity that reads all rows of ``table`` with their direct counters."""
+        return p4r.Entity(
+            table_entry=p4r.TableEntry(table_id=self._binding[table].id, counter_data=p4r.CounterData())
+        )
+
+    def empty(self) -> Contents:
+        """Return contents with every table of the contract in it, and no row."""
+        return {name: {} for name in self._binding}
+
+    def decode(self, entry: p4r.TableEntry) -> tuple[str, Key, Call] | None:
+        """Return (table, key, call) of an entry read back; None for a table that is not the contract's.
+
+        An action that is not the contract's comes back under a name that nothing asks for, so that the
+        row is seen to differ and is written over.
+        """
+        name = self._by_id.get(entry.table_id)
+        if name is None:
+            return None
+        table = self._binding[name]
+        action = entry.action.action
+        call_name = self._action_names.get((name, action.action_id))
+        if call_name is None:
+            return name, _key(table, entry), Call(f"action {action.action_id}")
+        values = {param.param_id: int.from_bytes(param.value) for param in action.params}
+        params = table.actions[call_name].params
+        return name, _key(table, entry), Call(call_name, tuple(values.get(param, 0) for param in params))
+
+
+def canonical(value: int) -> bytes:
+    """Return ``value`` as P4Runtime's canonical byte string. Raises OverflowError below 0."""
+    return value.to_bytes((value.bit_length() + 7) // 8 or 1)
+
+
+def _match(table: TableIds, key: Key) -> list[p4r.FieldMatch]:
+    fields = []
+    for field, width, value in zip(table.keys, table.widths, key, strict=True):
+        if isinstance(value, int):
+            fields.append(p4r.FieldMatch(field_id=field, exact=p4r.FieldMatch.Exact(value=canonical(value))))
+        elif value[1]:
+            bits = _masked(value[0], value[1], width)
+            lpm = p4r.FieldMatch.LPM(value=canonical(bits), prefix_len=value[1])
+            fields.append(p4r.FieldMatch(field_id=field, lpm=lpm))
+    return fields
+
+
+def _key(table: TableIds, entry: p4r.TableEntry) -> Key:
+    there = {field.field_id: field for field in entry.match}
+    key: list[Match] = []
+    for field, width in zip(table.keys, table.widths, strict=True):
+        match = there.get(field)
+        if table.kind == "exact":
+            key.append(int.from_bytes(match.exact.value) if match else 0)
+        elif match is None:
+            key.append((0, 0))
+        else:
+            length = match.lpm.prefix_len
+            key.append((_masked(int.from_bytes(match.lpm.value), length, width), length))
+    return tuple(key)
+
+
+def _masked(value: int, prefix_len: int, width: int) -> int:
+    shift = width - prefix_len
+    return value >> shift << shift

@@ -1,0 +1,73 @@
+"""What a switch holds, kept update by update as it acknowledges them, and what it refused. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from finsy.grpcutil import GRPCStatusCode
+from finsy.p4client import P4Error
+
+from controlplane.southbound.diff import Change, apply
+from controlplane.southbound.tables import Call, Contents, Key
+
+_DRIFT = (GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS)
+"""Errors of an update that show that the switch does not hold what was thought."""
+
+
+class DriftError(Exception):
+    """The switch does not hold what was thought: read it back. The text names an update that showed it."""
+
+
+class Ledger:
+    """One switch's contents, from a read-back on."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self.refused: dict[tuple[str, Key], Call] = {}
+        """Rows that the switch refused: a full table, mostly."""
+        self.reason = ""
+        """Why, of the last one, for a person."""
+
+    def worth_writing(self, changes: list[Change]) -> list[Change]:
+        """Return ``changes`` without the rows that were refused before, while nothing has made room."""
+        if not self.refused:
+            return changes
+        return [change for change in changes if self.refused.get(change[:2], change) != change.call]
+
+    def note(self, batch: Sequence[Change], errors: Mapping[int, P4Error], *, strict: bool) -> None:
+        """Account for one acknowledged Write with its errors by position.
+
+        Raises DriftError, after all of it is accounted for, where ``strict`` and an error shows drift.
+        """
+        accepted = batch
+        drift = None
+        if errors:
+            accepted = [
+                change for at, change in enumerate(batch) if at not in errors or _gone(change, errors[at])
+            ]
+            drift = self._refusals({batch[at]: error for at, error in errors.items()}, strict=strict)
+        apply(self.contents, accepted)
+        if self.refused:
+            freed = {change.table for change in accepted if change.call is None}
+            self.refused = {row: call for row, call in self.refused.items() if row[0] not in freed}
+        if drift is not None:
+            raise DriftError(drift)
+
+    def _refusals(self, errors: Mapping[Change, P4Error], *, strict: bool) -> str | None:
+        """Note what was refused; return an update that shows drift, where there is one."""
+        drift = None
+        for change, error in errors.items():
+            if _gone(change, error):
+                continue
+            if strict and error.canonical_code in _DRIFT:
+                drift = f"{change}: {error.canonical_code.name}"
+                continue
+            self.reason = f"{change.table}: {error.canonical_code.name} {error.message}".rstrip()
+            if change.call is not None:
+                self.refused[change.table, change.key] = change.call
+        return drift
+
+
+def _gone(change: Change, error: P4Error) -> bool:
+    """Whether the row that ``change`` deletes was not there, which is as good."""
+    return change.call is None and error.canonical_code == GRPCStatusCode.NOT_FOUND

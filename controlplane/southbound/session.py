@@ -1,0 +1,347 @@
+"""The life with one switch: connect, reconcile, keep it at the latest ``Desired``; for ever.
+
+One task a switch, so one that hangs or dies delays no other. There is no queue: the newest ``Desired``
+replaces one that has not been begun. What the switch holds is tracked update by update as it acknowledges
+them, and read back whenever that can be in doubt: in a new session, on becoming the primary, and when an
+update shows that the switch holds something else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+from finsy import P4Schema
+from finsy.proto import p4r
+
+from controlplane.model import FiveTuple
+from controlplane.southbound import diff, tables
+from controlplane.southbound.arbitration import Election
+from controlplane.southbound.connection import Connection, LostPrimacyError, OverflowedError
+from controlplane.southbound.diff import Step
+from controlplane.southbound.encode import MAX_UPDATES, Encoder
+from controlplane.southbound.errors import SwitchError
+from controlplane.southbound.ledger import DriftError, Ledger
+from controlplane.southbound.state import Desired, FlowEntry, Held
+from controlplane.southbound.status import Outcome, Result, SwitchStatus
+
+log = structlog.get_logger()
+
+_BACKOFF_S = (0.1, 5.0)
+"""First and longest pause before connecting again; it doubles, with jitter."""
+
+_IDLE_S = 5.0
+"""How long a switch may go without a write before it is asked whether it is still there."""
+
+_SETTLED_S = 2.0
+"""A session that lasted this long was a good one: the pause after it is the first again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A switch to connect to: its name in the configuration, ``host:port``, P4Runtime device id."""
+
+    name: str
+    address: str
+    device_id: int
+
+
+@dataclass(slots=True)
+class _Request:
+    """One ``apply`` of this switch, and how far it has come."""
+
+    desired: Desired
+    done: asyncio.Future[Outcome]
+    since: float = field(default_factory=time.monotonic)
+    flip_s: float | None = None
+    updates: int = 0
+
+    def finish(self, result: Result, refused: int = 0, error: str | None = None) -> None:
+        """Resolve it, once."""
+        if not self.done.done():
+            total_s = time.monotonic() - self.since
+            self.done.set_result(Outcome(result, self.flip_s, total_s, self.updates, refused, error))
+
+
+class Session:
+    """See the module; ``run`` is its task, everything else may be called at any time in the event loop."""
+
+    def __init__(
+        self,
+        target: Target,
+        schema: P4Schema,
+        encoder: Encoder,
+        election_id: int,
+        deadline_s: float,
+        on_packet: Callable[[p4r.PacketIn], None],
+        on_status: Callable[[SwitchStatus], None],
+    ) -> None:
+        self._target = target
+        self._schema = schema
+        self._encoder = encoder
+        self._deadline_s = deadline_s
+        self._on_packet = on_packet
+        self._on_status = on_status
+        self._election = Election(election_id)
+        self._wanted = tables.Wanted()
+        self._connection: Connection | None = None
+        self._ledger: Ledger | None = None
+        self._settled_flows: Mapping[FiveTuple, FlowEntry] | None = None
+        self._desired: Desired | None = None
+        self._pending: _Request | None = None
+        self._under_way: _Request | None = None
+        self._wake = asyncio.Event()
+        self.in_order = asyncio.Event()
+        """Set while the switch has been read back, or is another controller's."""
+        self._sessions = 0
+        self._pushes = 0
+        self._batch = MAX_UPDATES
+        self._error: str | None = None
+        self._log = log.bind(switch=target.name)
+
+    # -- what the fabric asks
+
+    def submit(self, desired: Desired) -> asyncio.Future[Outcome]:
+        """Want ``desired`` from now on; the future ends as ``Fabric.apply`` says."""
+        request = _Request(desired, asyncio.get_running_loop().create_future())
+        self._desired = desired
+        if self._pending is not None:
+            self._pending.finish(Result.SUPERSEDED)
+            self._pending = None
+        if self._connection is None:
+            request.finish(Result.DISCONNECTED, error=self._error)
+        elif not self._election.primary:
+            request.finish(Result.BACKUP)
+        else:
+            self._pending = request
+            self._wake.set()
+        return request.done
+
+    def held(self) -> Held | None:
+        """Return what the switch holds, None while that is not known."""
+        return None if self._ledger is None else tables.held(self._ledger.contents)
+
+    def status(self) -> SwitchStatus:
+        """Return the state of the switch as seen now."""
+        contents = {} if self._ledger is None else self._ledger.contents
+        refused = {} if self._ledger is None else self._ledger.refused
+        error = self._error
+        if error is None and self._ledger is not None and refused:
+            error = self._ledger.reason
+        return SwitchStatus(
+            name=self._target.name,
+            address=self._target.address,
+            connected=self._connection is not None,
+            primary=self._election.primary,
+            error=error,
+            active_bank=tables.active_bank(contents) if contents else None,
+            entries={table: len(rows) for table, rows in contents.items()},
+            refused=Counter(table for table, _ in refused),
+            sessions=self._sessions,
+            pipeline_pushes=self._pushes,
+        )
+
+    def connection(self) -> Connection:
+        """Return the open session. Raises SwitchError where there is none."""
+        if self._connection is None:
+            raise SwitchError(f"{self._target.name} is not connected ({self._error or 'not yet'})")
+        return self._connection
+
+    # -- its own task
+
+    async def run(self) -> None:
+        """Connect and serve until cancelled; every failure ends in another attempt, after a pause."""
+        pause = _BACKOFF_S[0]
+        while True:
+            connection = Connection(
+                self._target.address, self._target.device_id, self._schema, self._election, self._deadline_s
+            )
+            began = time.monotonic()
+            error = None
+            try:
+                await self._session(connection)
+            except SwitchError as failure:
+                error = str(failure)
+            except Exception as failure:  # noqa: BLE001 - a fault of ours must not cost the switch for good
+                self._log.exception("session failed")
+                error = repr(failure)
+            finally:
+                await connection.close()
+                self._lost(error)
+            if time.monotonic() - began > _SETTLED_S:
+                pause = _BACKOFF_S[0]
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            pause = min(2 * pause, _BACKOFF_S[1])
+
+    async def _session(self, connection: Connection) -> None:
+        await connection.open()
+        self._connection = connection
+        self._sessions += 1
+        self._log.info("switch connected", primary=self._election.primary)
+        listener = asyncio.create_task(connection.listen(self._wake.set, self._on_packet))
+        worker = asyncio.create_task(self._work(connection))
+        try:
+            done, _ = await asyncio.wait((listener, worker), return_when=asyncio.FIRST_COMPLETED)
+            done.pop().result()  # neither ends but by an error
+        finally:
+            for task in (listener, worker):
+                task.cancel()
+            await asyncio.gather(listener, worker, return_exceptions=True)
+
+    async def _work(self, connection: Connection) -> None:
+        while True:
+            try:
+                if self._election.primary:
+                    await self._serve(connection)
+                else:
+                    await self._follow()
+            except LostPrimacyError as error:
+                await self._deposed(error)
+
+    async def _deposed(self, error: LostPrimacyError) -> None:
+        """Wait for the stream to say what a refused RPC said already: that this is not the primary.
+
+        Raises SwitchError where it does not, so that a new session settles it.
+        """
+        self._log.info("not the primary any more", reason=str(error))
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                while self._election.primary:
+                    self._wake.clear()
+                    await self._wake.wait()
+        except TimeoutError:
+            raise SwitchError(f"{error}, but the stream says that this is the primary") from None
+
+    async def _follow(self) -> None:
+        """Be a backup until that changes."""
+        self._ledger = None
+        if self._pending is not None:
+            self._pending.finish(Result.BACKUP)
+            self._pending = None
+        self._error = None
+        self.in_order.set()
+        self._on_status(self.status())
+        while not self._election.primary:
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _serve(self, connection: Connection) -> None:
+        """Be the primary until that changes."""
+        if await connection.ensure_pipeline():
+            self._pushes += 1
+            self._log.info("pipeline pushed")
+        await self._read_back(connection)
+        self._error = None
+        self._again()
+        self._on_status(self.status())
+        while self._election.primary:
+            self._wake.clear()
+            if self._pending is None:
+                try:
+                    async with asyncio.timeout(_IDLE_S):
+                        await self._wake.wait()
+                except TimeoutError:
+                    await self._look_in(connection)
+                continue
+            self._under_way, self._pending = self._pending, None
+            try:
+                await self._bring_up(connection, self._under_way)
+            except LostPrimacyError:
+                self._under_way.finish(Result.BACKUP)
+                raise
+
+    async def _look_in(self, connection: Connection) -> None:
+        """See that an idle switch still answers, and that the bank in force is the one it should be."""
+        assert self._ledger is not None
+        async for entity in connection.read([self._encoder.read("active_bank")], self._deadline_s):
+            row = self._encoder.decode(entity.table_entry)
+            if row is not None and self._ledger.contents[row[0]].get(row[1]) != row[2]:
+                self._log.warning("switch holds something else than thought", found=str(row))
+                await self._read_back(connection)
+                self._again()
+
+    def _again(self) -> None:
+        """Bring the switch to what was last wanted of it, unless something newer already waits."""
+        if self._pending is None and self._desired is not None:
+            self._pending = _Request(self._desired, asyncio.get_running_loop().create_future())
+
+    async def _read_back(self, connection: Connection) -> None:
+        self._ledger = self._settled_flows = None
+        contents = self._encoder.empty()
+        count = 0
+        async for entity in connection.read(self._encoder.read_all()):
+            row = self._encoder.decode(entity.table_entry)
+            if row is not None:
+                table, key, call = row
+                contents[table][key] = call
+            count += 1
+            if count % 1000 == 0:
+                await asyncio.sleep(0)  # let the other switches' tasks run
+        self._ledger = Ledger(contents)
+        self.in_order.set()
+
+    async def _bring_up(self, connection: Connection, request: _Request) -> None:
+        """Bring the switch to ``request``; a second surprise in what it holds counts as a refusal."""
+        strict = True
+        while True:
+            assert self._ledger is not None
+            try:
+                return await self._write_plan(connection, request, self._ledger, strict=strict)
+            except DriftError as drift:
+                strict = False
+                self._log.warning("switch holds something else than thought", update=str(drift))
+            except OverflowedError as overflow:
+                if self._batch == 1:
+                    raise
+                self._batch //= 2
+                self._log.warning("smaller writes from now on", updates=self._batch, reason=str(overflow))
+            await self._read_back(connection)
+
+    async def _write_plan(
+        self, connection: Connection, request: _Request, ledger: Ledger, *, strict: bool
+    ) -> None:
+        desired = request.desired
+        groups = None if desired.groups is None else tables.group_rows(desired.groups)
+        flows = None
+        if desired.flows is not None and desired.flows is not self._settled_flows:
+            flows = partial(self._wanted.flows, desired.flows)
+        for phase in diff.plan(ledger.contents, self._wanted.setup(desired.setup), groups, flows):
+            changes = ledger.worth_writing(phase.changes)
+            for start in range(0, len(changes), self._batch):
+                batch = changes[start : start + self._batch]
+                errors = await connection.write([self._encoder.encoded(change) for change in batch])
+                request.updates += len(batch)
+                ledger.note(batch, errors, strict=strict)
+                if self._pending is not None and phase.step > Step.FLIP:
+                    # A newer ranking goes before the rest of the flows; this batch was progress.
+                    return request.finish(Result.SUPERSEDED)
+            if phase.step is Step.FLIP:
+                if ledger.refused.get(phase.changes[0][:2]):
+                    raise SwitchError(f"the flip was refused ({ledger.reason})")
+                request.flip_s = time.monotonic() - request.since
+        if ledger.refused and request.updates:
+            self._log.warning("entries refused", count=len(ledger.refused), last=ledger.reason)
+        self._settled_flows = desired.flows
+        return request.finish(Result.APPLIED, len(ledger.refused))
+
+    def _lost(self, error: str | None) -> None:
+        """Note that the session is over, or never came about; ``error`` is None where it was ended here."""
+        was_connected = self._connection is not None
+        news = error is not None and (was_connected or error != self._error)
+        self._connection = None
+        self._ledger = None
+        self._error = error
+        self.in_order.clear()
+        for request in (self._under_way, self._pending):
+            if request is not None:
+                request.finish(Result.FAILED, error=error or "the controller stopped")
+        self._under_way = self._pending = None
+        if news:
+            self._log.warning("switch lost" if was_connected else "switch not connected", error=error)
+            self._on_status(self.status())

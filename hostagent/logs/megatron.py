@@ -1,0 +1,32 @@
+"""Megatron-LM's training log, old and new.
+
+``training_log`` in Megatron's ``training.py`` prints on the last rank, every ``--log-interval`` iterations
+(default 100), one line::
+
+    [2026-01-31 12:00:00.000000] iteration      200/  500000 | consumed samples:        51200 |
+    elapsed time per iteration (ms): 1523.4 | learning rate: ... | lm loss: ... | ...
+
+Older releases and forks have no time stamp, and launchers may put a rank tag (``[default7]:``,
+``7: ``) in front. The number is that of completed iterations. ``validation loss at iteration 200 | ...`` is
+evaluation and has no slash.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hostagent.logs.format import LogFormat, Mark, iteration, milliseconds
+
+_ITERATION = re.compile(r"(?:^|[\]:])\s*iteration\s+([^\s/|]{1,40})\s*/\s*\d{1,40}\s*\|")
+_ELAPSED = re.compile(r"\| elapsed time per iteration \(ms\): *([^\s|]{1,40})")
+
+
+def parse(line: str) -> Mark | None:
+    """Read one line; see `hostagent.logs.format.LogFormat`."""
+    if "iteration" not in line or (found := _ITERATION.search(line)) is None:
+        return None
+    elapsed = _ELAPSED.search(line, found.end() - 1)
+    return Mark(iteration(found[1]), milliseconds(elapsed[1]) if elapsed else None)
+
+
+FORMAT = LogFormat("megatron", parse)

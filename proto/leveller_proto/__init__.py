@@ -1,0 +1,1 @@
+"""The agents' gRPC protocol; generated from agent.proto by `make proto`."""

@@ -1,0 +1,1 @@
+"""Simulation of the same policies that the controller runs."""

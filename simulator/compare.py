@@ -1,0 +1,68 @@
+"""Several policies on one scenario: the same seeds, hence the same jobs, places, paths and jitter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, stdev
+
+from simulator.fabric import Fabric
+from simulator.results import Result
+from simulator.run import simulate
+from simulator.scenario import Scenario
+
+FIGURES = ("min_R", "avg_R", "jain", "gpu_utilization")
+"""What is compared, under the names of a run's JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over seeds and the half-width of its 95 % confidence interval (normal; 0 for one seed)."""
+
+    mean: float
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A policy's runs, one per seed, in the seeds' order."""
+
+    policy: str
+    seeds: Sequence[int]
+    runs: Sequence[Result]
+
+    def estimate(self, figure: str) -> Estimate:
+        """Return the mean over seeds of one of `FIGURES`."""
+        values = [float(str(run.as_json()[figure])) for run in self.runs]
+        width = NormalDist().inv_cdf(0.975) * stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+        return Estimate(fmean(values), width)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the figures' means, their intervals' half-widths, and every run."""
+        estimates = {figure: self.estimate(figure) for figure in FIGURES}
+        return {
+            "policy": self.policy,
+            **{figure: estimate.mean for figure, estimate in estimates.items()},
+            "ci95": {figure: estimate.half_width for figure, estimate in estimates.items()},
+            "runs": [
+                {"seed": seed, **run.as_json()} for seed, run in zip(self.seeds, self.runs, strict=True)
+            ],
+        }
+
+
+def compare_policies(
+    scenario: Scenario,
+    fabric: Fabric,
+    policies: Sequence[str],
+    seeds: Sequence[int],
+    bar: Callable[[str], Callable[[float], object]],
+) -> list[Summary]:
+    """Run every policy with every seed; ``bar(label)`` gives what to tell the simulated time to."""
+    return [
+        Summary(
+            policy,
+            seeds,
+            [simulate(scenario, fabric, policy, seed, bar(f"{policy} {seed}")) for seed in seeds],
+        )
+        for policy in policies
+    ]

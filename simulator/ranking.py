@@ -1,0 +1,143 @@
+"""Ranking: what the policy is told, and the levels it gives as the engine's array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from controlplane.model import Group, Job, Levels
+from controlplane.policies import Policy
+from controlplane.policies.contention import job_components
+from simulator.fabric import Fabric
+from simulator.jobs import links_of
+from simulator.plan import Plan
+from simulator.progress import Account
+from simulator.scenario import PolicySection
+from simulator.state import Ints
+
+RATE_DIGITS = 12
+"""R is compared at this many digits, so that equal progress is a tie and not a matter of rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A job in the fabric. ``places`` says where each of its entries' level stands in its groups' levels."""
+
+    number: int
+    plan: Plan
+    start: float
+    taken: dict[str, int]
+    ideal_s: float
+    link_seconds: dict[int, float]
+    groups: tuple[Group, ...]
+    places: Ints
+
+    def seen(self, rate: float, done: int) -> Job:
+        """Return the job as a policy sees it, at ``rate`` after ``done`` iterations."""
+        plan = self.plan
+        comm_s = max(self.link_seconds.values(), default=0.0)
+        return Job(
+            plan.id,
+            rate=round(rate, RATE_DIGITS),
+            iterations=done,
+            intensity=plan.gpus * plan.compute_s / comm_s if comm_s else np.inf,
+            compute_s=plan.compute_s,
+            comm_s=comm_s,
+            weight=plan.weight,
+        )
+
+    def rate(self, done: int, now: float) -> float:
+        """Return R after ``done`` iterations."""
+        return done * self.ideal_s / (now - self.start) if now > self.start else 0.0
+
+
+def enter(number: int, plan: Plan, fabric: Fabric, start: float, taken: dict[str, int]) -> Running:
+    """Return ``plan`` as a job that runs from ``start`` on, on the GPUs ``taken``."""
+    capacity = fabric.capacity
+    load = dict.fromkeys(plan.paths, 0.0)
+    for phase in plan.phases:
+        for flows in phase.flows:
+            load[flows.path] += flows.width * flows.volume
+    groups = tuple(
+        Group(f"{plan.id}/{place}", plan.id, links_of(path, fabric), load[path])
+        for place, path in enumerate(plan.paths)
+    )
+    first = np.cumsum([0, *(len(path) for path in plan.paths)])
+    where = {path: int(first[place]) for place, path in enumerate(plan.paths)}
+    places = [
+        where[flows.path] + hop
+        for phase in plan.phases
+        for flows in phase.flows
+        for hop in range(len(flows.path))
+    ]
+    return Running(
+        number,
+        plan,
+        start,
+        taken,
+        plan.ideal_s(capacity),
+        plan.link_seconds(capacity),
+        groups,
+        np.array(places, np.int64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A policy with the scenario's settings, and what it remembers of each job."""
+
+    policy: Policy
+    settings: PolicySection
+    _accounts: dict[int, Account] = field(default_factory=dict, init=False)
+
+    def levels(self, running: Sequence[Running], done: Sequence[int], now: float) -> Levels:
+        """Return every group's levels at ``now``, when the jobs have ``done`` iterations."""
+        jobs = []
+        for job, count in zip(running, done, strict=True):
+            account = self._accounts.setdefault(job.number, self._open(job.start))
+            jobs.append(job.seen(account.rate(count, job.ideal_s, now), count))
+        groups = [group for job in running for group in job.groups]
+        count, scope = self.settings.levels, self.settings.scope
+        alone = self._profiled(running, done)
+        if not alone or count == 1:
+            return self.policy(jobs, groups, count, scope)
+        top = {
+            group.id: dict.fromkeys(group.path, count - 1)
+            for job in running
+            if job.plan.id in alone
+            for group in job.groups
+        }
+        return {**self.policy(jobs, groups, count - 1, scope), **top}
+
+    def _open(self, start: float) -> Account:
+        return Account(start, self.settings.half_life_s, self.settings.optimism_s)
+
+    def _profiled(self, running: Sequence[Running], done: Sequence[int]) -> set[str]:
+        """Return the jobs to profile now: in each component the earliest that still has to be."""
+        limit = self.settings.profile_iterations
+        new = [job.plan.id for job, count in zip(running, done, strict=True) if count < limit]
+        if not new:
+            return set()
+        groups = [group for job in running for group in job.groups]
+        components = job_components([job.plan.id for job in running], groups)
+        return {next(name for name in new if name in members) for members in components if members & set(new)}
+
+
+def as_array(running: Sequence[Running], levels: Levels) -> tuple[Ints, bool]:
+    """Return ``levels`` per entry of the jobs' rows, and whether a group has different ones along its path.
+
+    A group that ``levels`` does not have yet (they were computed before its job came) is at level 0.
+    """
+    rows = []
+    per_link = False
+    for job in running:
+        flat: list[int] = []
+        for group in job.groups:
+            on = levels.get(group.id)
+            own = list(map(on.__getitem__, group.path)) if on else [0] * len(group.path)
+            per_link = per_link or min(own) != max(own)
+            flat += own
+        rows.append(np.array(flat, np.int64)[job.places] if flat else np.zeros(0, np.int64))
+    return np.concatenate(rows) if rows else np.zeros(0, np.int64), per_link

@@ -1,0 +1,317 @@
+"""Scenario files of the simulator: a fabric, the jobs on it, and how they are ranked (docs/simulator.md)."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from controlplane.model import Link
+from controlplane.policies import Scope
+from leveller.config import Section, load
+from leveller.errors import UserError
+from simulator.fabric import Fabric, Sizes, clos, parallel
+from simulator.traffic import Collective, Placement
+from simulator.workload import Workload
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=100_000)]
+Small = Annotated[int, Field(ge=1, le=1024)]
+
+MAX_JOBS = 20_000
+"""More jobs than this are taken for a slip of the finger."""
+
+
+class LinkFabric(Section):
+    """``links`` separate links (S1:1, S1:2 ...) of ``rate_gbps`` each, without hosts."""
+
+    kind: Literal["link"]
+    rate_gbps: Positive = 100.0
+    links: Small = 1
+
+    def build(self, folder: Path) -> Fabric:  # noqa: ARG002
+        """Make the fabric."""
+        return parallel(self.links, self.rate_gbps)
+
+
+class _ClosFabric(Section):
+    gpus_per_host: Small = 8
+    nics_per_host: Small = 1
+    nic_gbps: Positive = 100.0
+    uplink_gbps: Positive = 100.0
+
+    def sizes(self, aggs: int, cores: int, core_gbps: float) -> Sizes:
+        return Sizes(
+            aggs, cores, self.gpus_per_host, self.nics_per_host, self.nic_gbps, self.uplink_gbps, core_gbps
+        )
+
+
+class LeafSpineFabric(_ClosFabric):
+    """Hosts h1, h2 ... on ``leaves`` leaves; a leaf has one link of ``uplink_gbps`` to every spine."""
+
+    kind: Literal["leaf-spine"]
+    leaves: Small
+    spines: Small
+    hosts_per_leaf: Small
+
+    def build(self, folder: Path) -> Fabric:  # noqa: ARG002
+        """Make the fabric."""
+        pods = _named_hosts(1, self.leaves, self.hosts_per_leaf)
+        return clos(pods, self.sizes(self.spines, 0, self.uplink_gbps), agg_name="spine")
+
+
+class ThreeLayerFabric(_ClosFabric):
+    """A three-layer Clos; ``core_gbps`` is the rate of an aggregation switch's link to a core."""
+
+    kind: Literal["clos"]
+    pods: Small
+    leaves_per_pod: Small
+    hosts_per_leaf: Small
+    aggs_per_pod: Small
+    cores_per_agg: Small
+    core_gbps: Positive = 100.0
+
+    def build(self, folder: Path) -> Fabric:  # noqa: ARG002
+        """Make the fabric."""
+        pods = _named_hosts(self.pods, self.leaves_per_pod, self.hosts_per_leaf)
+        return clos(pods, self.sizes(self.aggs_per_pod, self.cores_per_agg, self.core_gbps))
+
+
+class LingjunFabric(_ClosFabric):
+    """Alibaba's Lingjun 2023 cluster from its topo.csv (ip, DSW, PSW, ASW): pods by PSW, leaves by ASW.
+
+    The trace has no link counts or speeds: those here are assumptions.
+    """
+
+    kind: Literal["lingjun"]
+    topo: Path
+    aggs_per_pod: Small = 8
+    cores_per_agg: Small = 8
+    core_gbps: Positive = 100.0
+
+    def build(self, folder: Path) -> Fabric:
+        """Make the fabric; ``topo`` is relative to ``folder``. Raises UserError where it is no such file."""
+        path = folder / self.topo
+        tree: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    tree[row["PSW"]][row["ASW"]].append(row["ip"])
+        except OSError as error:
+            raise UserError(
+                f"fabric.topo = {path} cannot be read ({error.strerror})", "give Lingjun's topo.csv"
+            ) from None
+        except (KeyError, UnicodeDecodeError, csv.Error):
+            raise UserError(
+                f"fabric.topo = {path} lacks the columns ip, PSW and ASW", "give Lingjun's topo.csv"
+            ) from None
+        if not tree:
+            raise UserError(f"fabric.topo = {path} has no rows", "give Lingjun's topo.csv")
+        pods = [[sorted(names) for _, names in sorted(leaves.items())] for _, leaves in sorted(tree.items())]
+        return clos(pods, self.sizes(self.aggs_per_pod, self.cores_per_agg, self.core_gbps))
+
+
+def _named_hosts(pods: int, leaves: int, hosts: int) -> list[list[list[str]]]:
+    return [
+        [
+            [f"h{(pod * leaves + leaf) * hosts + number + 1}" for number in range(hosts)]
+            for leaf in range(leaves)
+        ]
+        for pod in range(pods)
+    ]
+
+
+class Traffic(Section):
+    """What a communication phase sends: for ``comm_s`` seconds at a NIC's full rate, or data of ``bytes``.
+
+    Between the job's hosts as ``collective`` says, or along given ``paths``.
+    """
+
+    comm_s: Seconds | None = None
+    bytes: Seconds | None = None
+    collective: Collective = Collective.ALL_REDUCE
+    paths: list[Annotated[list[str], Field(min_length=1)]] | None = None
+    slack_s: Seconds = 0.0
+
+    @model_validator(mode="after")
+    def _one_measure(self) -> Traffic:
+        if self.comm_s is not None and self.bytes is not None:
+            raise ValueError("it has both comm_s and bytes: keep one")
+        for path in self.paths or ():
+            for link in path:
+                Link.parse(link)
+            if len(set(path)) < len(path):
+                raise ValueError(f"paths names a link twice in {path}: a flow crosses a link once")
+        return self
+
+    @property
+    def communicates(self) -> bool:
+        """Whether anything is sent."""
+        return bool(self.comm_s or self.bytes)
+
+
+class PhaseSection(Traffic):
+    """A phase of an iteration: computing (``compute_s``) or communicating, once those in ``after`` end.
+
+    Without ``after`` it follows the phase above it.
+    """
+
+    name: str | None = None
+    compute_s: Seconds | None = None
+    after: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> PhaseSection:
+        if (self.compute_s is None) == (self.comm_s is None and self.bytes is None):
+            raise ValueError("a phase either computes or communicates: give one of compute_s, comm_s, bytes")
+        return self
+
+
+class JobSection(Traffic):
+    """A job: an iteration computes for ``compute_s``, then communicates; or it has ``phases`` of its own.
+
+    The last ``overlap_s`` of computing go on while it communicates.
+    """
+
+    id: Annotated[str, Field(min_length=1)]
+    compute_s: Seconds | None = None
+    overlap_s: Seconds = 0.0
+    phases: Annotated[list[PhaseSection], Field(min_length=1)] | None = None
+    hosts: Annotated[list[str], Field(min_length=1)] | None = None
+    gpus: Count | None = None
+    start_s: Seconds = 0.0
+    iterations: Count | None = None
+    weight: Positive = 1.0
+    jitter: Seconds = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> JobSection:
+        if self.phases is None:
+            if self.compute_s is None or (self.comm_s is None and self.bytes is None):
+                raise ValueError(f"job {self.id} needs compute_s and one of comm_s and bytes, or phases")
+            if not self.compute_s and not self.communicates:
+                raise ValueError(f"job {self.id} has no phase that takes time: give it one")
+            if self.overlap_s > self.compute_s:
+                raise ValueError(f"overlap_s is more than compute_s = {self.compute_s}: it is a part of that")
+            return self
+        if self.compute_s is not None or self.comm_s is not None or self.bytes is not None:
+            raise ValueError(f"job {self.id} has phases: put compute_s, comm_s and bytes into them")
+        if not any(phase.compute_s or phase.communicates for phase in self.phases):
+            raise ValueError(f"job {self.id} has no phase that takes time: give it one")
+        known: set[str] = set()
+        for phase in self.phases:
+            unknown = [name for name in phase.after or () if name not in known]
+            if unknown:
+                raise ValueError(f"job {self.id}: after names {unknown[0]!r}: name a phase above it")
+            if phase.name is not None:
+                if phase.name in known:
+                    raise ValueError(f"job {self.id} has two phases {phase.name!r}: rename one")
+                known.add(phase.name)
+        return self
+
+    @property
+    def needs_hosts(self) -> bool:
+        """Whether some traffic of the job goes between its hosts, not along given paths."""
+        parts: list[Traffic] = list(self.phases) if self.phases else [self]
+        return any(part.communicates and part.paths is None for part in parts)
+
+
+class PolicySection(Section):
+    """How jobs are ranked: every ``tau_s`` (0: whenever anything happens), into ``levels``.
+
+    Levels take effect ``delay_s`` after the reports they follow from. A new job runs alone at the top level
+    until ``profile_iterations`` of its iterations are done. ``half_life_s`` and ``optimism_s`` shape R
+    (`simulator.progress`); ``efficiency`` turns policy leveller towards Crux (`controlplane.policies.blend`).
+    """
+
+    tau_s: Seconds = 0.25
+    levels: Annotated[int, Field(ge=1, le=1024)] = 8
+    scope: Scope = Scope.FABRIC
+    delay_s: Seconds = 0.0
+    profile_iterations: Annotated[int, Field(ge=0)] = 0
+    half_life_s: Positive | None = None
+    optimism_s: Seconds = 0.0
+    efficiency: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class Scenario(Section):
+    """A scenario file."""
+
+    horizon_s: Positive
+    seed: Annotated[int, Field(ge=0)] = 0
+    placement: Placement = Placement.PACKED
+    fabric: Annotated[
+        LinkFabric | LeafSpineFabric | ThreeLayerFabric | LingjunFabric, Field(discriminator="kind")
+    ]
+    policy: PolicySection = PolicySection()
+    jobs: list[JobSection] = Field(default_factory=list)
+    workload: Workload | None = None
+
+    @field_validator("jobs", mode="before")
+    @classmethod
+    def _not_too_many(cls, jobs: object) -> object:
+        if isinstance(jobs, list) and len(jobs) > MAX_JOBS:
+            raise ValueError(f"there are {len(jobs)} of them: keep to {MAX_JOBS}")
+        return jobs
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        if bool(self.jobs) == (self.workload is not None):
+            raise ValueError("give the jobs as [[jobs]], or have them drawn by [workload]: one of the two")
+        seen: set[str] = set()
+        for number, job in enumerate(self.jobs):
+            if job.id in seen:
+                raise ValueError(f"jobs.{number}.id = {job.id!r} is taken: rename it")
+            seen.add(job.id)
+        if self.workload is not None and self.fabric.kind == "link":
+            raise ValueError("[workload] needs a fabric with hosts: fabric.kind = 'leaf-spine', say")
+        return self
+
+
+def read(path: Path) -> tuple[Scenario, Fabric]:
+    """Read a scenario and build its fabric. Raises UserError naming the file, the key and the mend."""
+    scenario = load(path, Scenario)
+    try:
+        fabric = scenario.fabric.build(path.parent)
+    except UserError as error:
+        raise UserError(f"{path}: {error.what}", error.mend) from None
+    _check_jobs(path, scenario, fabric)
+    return scenario, fabric
+
+
+def _check_jobs(path: Path, scenario: Scenario, fabric: Fabric) -> None:
+    names = {str(link) for link in fabric.links}
+    on_link = not fabric.hosts
+    placed = any(job.hosts is None for job in scenario.jobs)
+    for number, job in enumerate(scenario.jobs):
+        where = f"{path}: jobs.{number}"
+        for part in (job, *(job.phases or ())):
+            for link in (link for links in part.paths or () for link in links):
+                if link not in names:
+                    mend = f"links are written SWITCH:PORT, such as {fabric.links[0]}"
+                    raise UserError(f"{where}.paths names {link}, which the fabric does not have", mend)
+        if on_link:
+            if job.hosts:
+                raise UserError(f"{where}.hosts: fabric.kind = 'link' has no hosts", "remove hosts")
+            continue
+        for host in job.hosts or ():
+            if host not in fabric.hosts:
+                first, last = next(iter(fabric.hosts)), next(reversed(fabric.hosts))
+                raise UserError(
+                    f"{where}.hosts names {host}, which the fabric does not have",
+                    f"hosts are {first} to {last}",
+                )
+        if len(set(job.hosts or ())) < len(job.hosts or ()):
+            raise UserError(f"{where}.hosts names a host twice", "name each once")
+        if job.hosts is None and job.gpus is None and job.needs_hosts:
+            raise UserError(
+                f"{where}: job {job.id} has no hosts", "give hosts, or gpus to have it placed, or paths"
+            )
+        if job.hosts is None and (job.gpus or 0) > fabric.gpus:
+            raise UserError(f"{where}.gpus = {job.gpus}", f"the fabric has {fabric.gpus} GPUs in all")
+        if placed and job.hosts is not None:
+            raise UserError(f"{where}.hosts: other jobs are placed", "give hosts to all jobs or to none")

@@ -1,0 +1,1 @@
+"""The embedded switch: runs a v1model program that p4c compiled, and serves P4Runtime."""

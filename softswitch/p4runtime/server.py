@@ -1,0 +1,114 @@
+"""The gRPC server that serves one Device."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+from finsy.proto import p4r_grpc
+
+from leveller.errors import UserError
+from softswitch.p4runtime.arbitration import MAX_STREAMS
+from softswitch.p4runtime.device import Device
+from softswitch.p4runtime.service import P4RuntimeService
+
+_UNARY_THREADS = 8
+_MAX_MESSAGE = 128 * 1024 * 1024
+"""Bytes of a message that is accepted: pipeline configs are large (spec, Guidelines for Implementations)."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """PEM files for a server that clients reach by TLS only."""
+
+    certificate: Path
+    key: Path
+    authority: Path | None
+    """Whose certificates clients must show; None: they need none."""
+
+
+def start(device: Device, address: str, tls: Tls | None = None) -> tuple[grpc.Server, int]:
+    """Serve ``device`` on ``address`` (HOST:PORT); return the server and its port, for one asked for as 0.
+
+    Raises UserError when the address is taken or is not this machine's, or when a PEM file is no good.
+    """
+    credentials = _credentials(tls) if tls else None
+    _try_bind(address)
+    server = grpc.server(
+        # A stream holds its thread: leave room for one too many, which is told so, and for the unary calls.
+        ThreadPoolExecutor(MAX_STREAMS + 2 * _UNARY_THREADS, thread_name_prefix="grpc"),
+        options=[
+            ("grpc.max_receive_message_length", _MAX_MESSAGE),
+            ("grpc.so_reuseport", 0),
+            # A client that has vanished without a word must not stay primary; one that asks often may.
+            ("grpc.keepalive_time_ms", 10_000),
+            ("grpc.keepalive_timeout_ms", 5_000),
+            ("grpc.http2.max_ping_strikes", 0),
+        ],
+    )
+    p4r_grpc.add_P4RuntimeServicer_to_server(P4RuntimeService(device), server)
+    try:
+        port = (
+            server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
+        )
+    except RuntimeError:
+        raise _unusable(address, "gRPC refuses it") from None
+    server.start()
+    return server, port
+
+
+def _credentials(tls: Tls) -> grpc.ServerCredentials:
+    """Read the PEM files. gRPC takes anything and fails at the first client, so OpenSSL checks them here."""
+    for option, path in (("cert", tls.certificate), ("key", tls.key), ("cacert", tls.authority)):
+        if path is not None and not path.is_file():
+            raise UserError(f"--grpc-server-{option} {path} does not exist", "give a PEM file")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(tls.certificate, tls.key)
+    except (ssl.SSLError, OSError) as error:
+        raise UserError(
+            f"--grpc-server-cert {tls.certificate} with --grpc-server-key {tls.key} cannot be used ({error})",
+            "give a certificate and its own key, as PEM files",
+        ) from None
+    try:
+        if tls.authority is not None:
+            context.load_verify_locations(tls.authority)
+    except (ssl.SSLError, OSError) as error:
+        raise UserError(
+            f"--grpc-server-cacert {tls.authority} cannot be used ({error})", "give a PEM file"
+        ) from None
+    return grpc.ssl_server_credentials(
+        [(tls.key.read_bytes(), tls.certificate.read_bytes())],
+        root_certificates=tls.authority.read_bytes() if tls.authority else None,
+        require_client_auth=tls.authority is not None,
+    )
+
+
+def _try_bind(address: str) -> None:
+    """Raise UserError for an address that cannot be bound; gRPC would add lines of its own."""
+    if address.startswith("unix:"):
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 0xFFFF:
+        raise _unusable(address, "it is not HOST:PORT")
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+            probe.listen(1)
+    except OSError as error:
+        raise _unusable(address, str(error)) from None
+
+
+def _unusable(address: str, why: str) -> UserError:
+    return UserError(
+        f"cannot serve P4Runtime on {address} ({why})",
+        "give a free HOST:PORT of this machine with --grpc-server-addr",
+    )

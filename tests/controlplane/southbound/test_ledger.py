@@ -1,0 +1,68 @@
+import pytest
+from finsy.grpcutil import GRPCStatusCode
+from finsy.p4client import P4Error
+
+from controlplane.southbound.diff import Change
+from controlplane.southbound.ledger import DriftError, Ledger
+from controlplane.southbound.tables import Call
+
+LEVEL = Call("set_level", (1, 0, 0))
+
+
+def error(code, message=""):
+    return P4Error(code, message, "", 0)
+
+
+def insert(group, call=LEVEL):
+    return Change("group_level", (0, group), call, replace=False)
+
+
+def delete(group):
+    return Change("group_level", (0, group), None)
+
+
+FULL = error(GRPCStatusCode.RESOURCE_EXHAUSTED, "table is full")
+
+
+@pytest.fixture
+def ledger():
+    return Ledger({"group_level": {(0, 9): LEVEL}, "edge_port": {}})
+
+
+def test_what_is_acknowledged_is_held(ledger):
+    ledger.note([insert(1), delete(9)], {}, strict=True)
+    assert ledger.contents["group_level"] == {(0, 1): LEVEL}
+
+
+def test_mixed_results_keep_what_was_applied(ledger):
+    ledger.note([insert(1), insert(2), insert(3)], {1: FULL}, strict=True)
+    assert set(ledger.contents["group_level"]) == {(0, 9), (0, 1), (0, 3)}
+    assert ledger.refused == {("group_level", (0, 2)): LEVEL}
+    assert ledger.reason == "group_level: RESOURCE_EXHAUSTED table is full"
+
+
+def test_a_refused_row_is_not_tried_again_until_it_differs_or_there_is_room(ledger):
+    other = Call("set_level", (2, 0, 0))
+    ledger.note([insert(2)], {0: FULL}, strict=True)
+    assert ledger.worth_writing([insert(2), insert(3), delete(2)]) == [insert(3), delete(2)]
+    assert ledger.worth_writing([insert(2, other)]) == [insert(2, other)]
+    ledger.note([Change("edge_port", (1,), None)], {}, strict=True)  # room in another table
+    assert ledger.worth_writing([insert(2)]) == []
+    ledger.note([delete(9)], {}, strict=True)
+    assert ledger.worth_writing([insert(2)]) == [insert(2)]
+    assert ledger.refused == {}
+
+
+@pytest.mark.parametrize("code", [GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS])
+def test_drift_is_told_after_the_rest_is_noted_and_once_only_where_strict(ledger, code):
+    with pytest.raises(DriftError, match=code.name):
+        ledger.note([insert(1), insert(2)], {0: error(code)}, strict=True)
+    assert (0, 2) in ledger.contents["group_level"]
+    assert ledger.refused == {}
+    ledger.note([insert(1)], {0: error(code)}, strict=False)
+    assert ledger.refused == {("group_level", (0, 1)): LEVEL}
+
+
+def test_deleting_what_is_not_there_is_as_good(ledger):
+    ledger.note([delete(9)], {0: error(GRPCStatusCode.NOT_FOUND)}, strict=True)
+    assert ledger.contents["group_level"] == {}

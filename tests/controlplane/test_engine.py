@@ -1,0 +1,328 @@
+"""The engine through whole histories: reports and probes in, the switches' state out."""
+
+from ipaddress import ip_address
+from random import Random
+
+import pytest
+
+from controlplane.config import Config
+from controlplane.engine import SETTLE_NS, Engine, Sizes
+from controlplane.int_report import Hop, IntReport
+from controlplane.model import FiveTuple, Link
+from controlplane.paths import PathError
+from controlplane.reports import FlowReport, HostReport, JobReport
+from controlplane.southbound import FlowEntry, GroupLevel
+from controlplane.store import Saved
+
+SECOND = 10**9
+UNIX = 10**18
+
+
+def config(**sections):
+    switches = [
+        {"name": f"S{n}", "address": f"h:{n}", "device_id": n, "node_id": n, "ports": [1, 2, 3]}
+        for n in (1, 2)
+    ]
+    base = {"switches": switches, "levels": {"count": 3}, "policy": {"profile": False}}
+    return Config.model_validate({**base, **sections})
+
+
+def engine(settings, saved=None, now=0):
+    return Engine(settings, Sizes(100, 100), saved or Saved(), Random(1), now, UNIX)
+
+
+def flow(host, port=5000):
+    return FiveTuple(ip_address(f"10.0.{host}.1"), ip_address("10.0.9.1"), 6, 40000, port)
+
+
+def job(name, iterations=0, started_s=0, last_s=0, durations_s=(), *, running=True, source=True):
+    durations = tuple(round(each * SECOND) for each in durations_s)
+    return JobReport(name, running, source, iterations, started_s * SECOND, round(last_s * SECOND), durations)
+
+
+def say(engine, host, now_s, *jobs, flows=(), closed=(), full=False):
+    """A report whose agent's clock happens to agree with the controller's."""
+    now = round(now_s * SECOND)
+    return engine.on_report(host, HostReport(now, full, jobs, tuple(flows), tuple(closed)), now)
+
+
+def probe(engine, flow, now_s, *hops):
+    stack = tuple(Hop(node_id=node, egress_port=port) for node, port in hops)
+    report = IntReport(flow, stack, hops_exceeded=False, mtu_exceeded=False, remaining_hops=9, domain=0)
+    return engine.on_probe(report, round(now_s * SECOND))
+
+
+def two_jobs(engine, now_s=10):
+    """Jobs a (R lower) and b on hosts 1 and 2 meet on S1:3, and part on S2."""
+    say(
+        engine,
+        "h1",
+        now_s,
+        job("a", 3, durations_s=[1], last_s=now_s),
+        flows=[FlowReport(flow(1), "a", 10**6)],
+    )
+    say(
+        engine,
+        "h2",
+        now_s,
+        job("b", 5, durations_s=[1], last_s=now_s),
+        flows=[FlowReport(flow(2), "b", 10**6)],
+    )
+    probe(engine, flow(1), now_s, (1, 3), (2, 1))
+    probe(engine, flow(2), now_s, (1, 3), (2, 2))
+
+
+def test_from_reports_and_probes_to_levels_on_the_switches_of_the_path():
+    controller = engine(config())
+    two_jobs(controller)
+    step = controller.step(10 * SECOND)
+    assert {name: job.rate for name, job in step.jobs.items()} == {"a": 0.3, "b": 0.5}
+    assert step.desired["S1"].flows == {flow(1): FlowEntry(1, 1), flow(2): FlowEntry(2, 2)}
+    assert step.desired["S1"].groups == {1: GroupLevel(2), 2: GroupLevel(1)}
+    assert step.desired["S2"].groups == {1: GroupLevel(2), 2: GroupLevel(1)}
+    assert [(change.group.job, change.before, change.after) for change in step.changes] == [
+        ("a", {}, {Link("S1", 3): 2, Link("S2", 1): 2}),
+        ("b", {}, {Link("S1", 3): 1, Link("S2", 2): 1}),
+    ]
+    assert "R 0.300 after 3 iterations; contends with b" in step.changes[0].reason
+
+
+def test_port_scope_ranks_only_what_meets():
+    controller = engine(config(policy={"profile": False, "scope": "port"}))
+    two_jobs(controller)
+    step = controller.step(10 * SECOND)
+    assert step.desired["S1"].groups == {1: GroupLevel(2), 2: GroupLevel(1)}
+    assert step.desired["S2"].groups == {1: GroupLevel(2), 2: GroupLevel(2)}
+
+
+def test_an_overtaking_job_changes_places_and_only_that_is_a_change():
+    controller = engine(config())
+    two_jobs(controller)
+    controller.step(10 * SECOND)
+    assert controller.step(10 * SECOND).changes == []
+    say(controller, "h1", 11, job("a", 9, last_s=11, durations_s=[1] * 6))
+    step = controller.step(11 * SECOND)
+    assert step.desired["S1"].groups == {1: GroupLevel(1), 2: GroupLevel(2)}
+    assert len(step.changes) == 2
+    assert controller.step(12 * SECOND).desired["S1"].groups is step.desired["S1"].groups
+
+
+def test_a_flow_without_path_or_with_few_bytes_is_probed_but_not_ranked():
+    controller = engine(config())
+    say(
+        controller,
+        "h1",
+        10,
+        job("a"),
+        flows=[FlowReport(flow(1), "a", 65535), FlowReport(flow(1, 7), "a", 10**6)],
+    )
+    assert [(host, each.flow) for host, each in controller.probes(10 * SECOND)] == [
+        ("h1", flow(1)),
+        ("h1", flow(1, 7)),
+    ]
+    probe(controller, flow(1), 10, (1, 3))
+    assert controller.step(10 * SECOND).desired["S1"].flows == {}
+    say(controller, "h1", 11, flows=[FlowReport(flow(1), "a", 65536)])
+    assert controller.step(11 * SECOND).desired["S1"].flows == {flow(1): FlowEntry(1, 1)}
+
+
+def test_probes_are_retried_after_their_time_and_refreshed_later():
+    controller = engine(config())
+    say(controller, "h1", 10, job("a"), flows=[FlowReport(flow(1), "a", 0)])
+    assert len(controller.probes(10 * SECOND)) == 1
+    assert controller.probes(round(10.2 * SECOND)) == []
+    assert len(controller.probes(round(10.25 * SECOND))) == 1
+    probe(controller, flow(1), 10.3, (1, 3))
+    assert controller.probes(round(40.2 * SECOND)) == []
+    assert len(controller.probes(round(40.4 * SECOND))) == 1
+
+
+def test_a_changed_path_moves_the_flow_and_makes_all_paths_suspect():
+    controller = engine(config())
+    two_jobs(controller)
+    controller.probes(10 * SECOND)
+    controller.step(10 * SECOND)
+    assert probe(controller, flow(1), 12, (1, 2), (2, 1))
+    step = controller.step(12 * SECOND)
+    assert step.desired["S1"].flows[flow(1)] == FlowEntry(3, 1)  # another group, the same slot
+    assert step.levels["3"] == {Link("S1", 2): 2, Link("S2", 1): 2}
+    assert {each.flow for _, each in controller.probes(12 * SECOND)} == {flow(1), flow(2)}
+
+
+def test_a_probe_of_nobodys_flow_is_an_error():
+    with pytest.raises(PathError, match="no known flow"):
+        probe(engine(config()), flow(1), 1, (1, 3))
+
+
+def test_closed_flows_ended_jobs_and_forgotten_hosts_go():
+    controller = engine(config())
+    two_jobs(controller)
+    controller.step(10 * SECOND)
+    assert say(controller, "h1", 11, job("a", running=False), closed=[flow(1)]) == ([], True)
+    step = controller.step(11 * SECOND)
+    assert (list(step.jobs), list(step.desired["S1"].flows)) == (["b"], [flow(2)])
+    assert step.desired["S1"].groups == {2: GroupLevel(2)}
+    step = controller.step(72 * SECOND)
+    assert step.forgotten == ["h1", "h2"]
+    assert (step.jobs, step.desired["S1"].flows, controller.paths.path(flow(2))) == ({}, {}, None)
+
+
+def test_a_flow_of_a_job_that_nobody_reports_is_not_ranked():
+    controller = engine(config())
+    say(controller, "h1", 10, flows=[FlowReport(flow(1), "ghost", 10**6)])
+    probe(controller, flow(1), 10, (1, 3))
+    assert controller.step(10 * SECOND).desired["S1"].flows == {}
+
+
+def test_a_report_from_the_past_changes_no_flow():
+    controller = engine(config())
+    two_jobs(controller)
+    refused, news = say(controller, "h1", 9, closed=[flow(1)])
+    assert (refused, news) == (["the agent's clock went back"], False)
+    assert flow(1) in controller.flows.known
+
+
+def test_profiling_first_one_then_the_other_then_normal_ranking():
+    controller = engine(config(policy={"profile": True}))
+    two_jobs(controller)
+    step = controller.step(10 * SECOND)
+    assert {name: job.state for name, job in step.jobs.items()} == {"a": "profiling", "b": "waiting"}
+    assert step.desired["S1"].groups == {1: GroupLevel(2), 2: GroupLevel(1)}
+    _, news = say(controller, "h1", 16, job("a", 6, last_s=16, durations_s=[2, 2, 2]))
+    assert news
+    say(controller, "h2", 16, job("b", 5))
+    step = controller.step(16 * SECOND)
+    assert {name: job.state for name, job in step.jobs.items()} == {"a": "ranked", "b": "profiling"}
+    assert step.desired["S1"].groups == {1: GroupLevel(1), 2: GroupLevel(2)}
+    assert step.jobs["a"].t_ideal_ns == 2 * SECOND
+    assert step.jobs["a"].rate == 6 * 2 / 16
+    assert "below b, which is being profiled" in step.jobs["a"].reason
+    say(controller, "h1", 22, job("a", 6))
+    say(controller, "h2", 22, job("b", 8, last_s=22, durations_s=[1, 1, 1]))
+    step = controller.step(22 * SECOND)
+    assert {name: job.state for name, job in step.jobs.items()} == {"a": "ranked", "b": "ranked"}
+    assert step.desired["S1"].groups == {1: GroupLevel(1), 2: GroupLevel(2)}  # R 12/22 and 8/22
+
+
+def test_jobs_without_log_or_that_went_silent_say_so():
+    controller = engine(config(policy={"profile": True}, controller={"forget_after_s": 900}))
+    two_jobs(controller)
+    say(controller, "h3", 14, job("c", source=False), flows=[FlowReport(flow(3), "c", 10**6)])
+    probe(controller, flow(3), 14, (1, 3))
+    controller.step(14 * SECOND)
+    say(controller, "h3", 134, job("c", source=False))
+    step = controller.step(134 * SECOND)
+    assert {name: job.state for name, job in step.jobs.items()} == {
+        "a": "silent", "b": "silent", "c": "no progress",
+    }  # fmt: skip
+    assert step.jobs["a"].rate == 0.3
+    assert step.jobs["c"].rate == 1.0
+    assert "goes last" in step.jobs["c"].reason
+
+
+def test_static_order_comes_from_the_configuration():
+    controller = engine(config(policy={"profile": False, "name": "static", "order": ["b", "a"]}))
+    two_jobs(controller)
+    assert controller.step(10 * SECOND).desired["S1"].groups == {1: GroupLevel(1), 2: GroupLevel(2)}
+
+
+def test_a_restarted_controller_leaves_the_switches_until_it_knows_its_flows_again():
+    first = engine(config(policy={"profile": True}), now=0)
+    two_jobs(first)
+    first.step(10 * SECOND)
+    say(first, "h1", 16, job("a", 6, last_s=16, durations_s=[2, 2, 2]))
+    before = first.step(16 * SECOND)
+    saved = first.to_save()
+    assert saved.jobs["a"] == (UNIX, 6, 2 * SECOND)
+
+    second = engine(config(policy={"profile": True}), saved, now=17 * SECOND)
+    step = second.step(17 * SECOND)
+    assert step.desired["S1"].flows is None
+    assert step.desired["S1"].groups is None
+    say(second, "h2", 17.5, job("b", 6), flows=[FlowReport(flow(2), "b", 10**6)], full=True)
+    probe(second, flow(2), 17.6, (1, 3), (2, 2))
+    assert second.step(round(17.6 * SECOND)).desired["S1"].flows is None
+    say(second, "h1", 17.7, job("a", 6), flows=[FlowReport(flow(1), "a", 10**6)], full=True)
+    probe(second, flow(1), 17.8, (1, 3), (2, 1))
+    step = second.step(round(17.8 * SECOND))
+    assert step.desired["S1"].flows == before.desired["S1"].flows
+    assert step.jobs["a"].t_ideal_ns == 2 * SECOND
+    assert {name: job.state for name, job in step.jobs.items()} == {"a": "ranked", "b": "profiling"}
+
+
+def test_a_restarted_controller_waits_no_longer_than_it_says():
+    first = engine(config())
+    two_jobs(first)
+    first.step(10 * SECOND)
+    second = engine(config(), first.to_save(), now=0)
+    assert second.step(SETTLE_NS - 1).desired["S1"].flows is None
+    assert second.step(SETTLE_NS).desired["S1"].flows == {}
+
+
+def test_a_job_that_started_anew_meanwhile_is_measured_anew():
+    first = engine(config(policy={"profile": True}))
+    two_jobs(first)
+    first.step(10 * SECOND)
+    say(first, "h1", 16, job("a", 6, last_s=16, durations_s=[2, 2, 2]))
+    first.step(16 * SECOND)
+    second = engine(config(policy={"profile": True}), first.to_save(), now=100 * SECOND)
+    second.step(100 * SECOND + SETTLE_NS)
+    say(second, "h1", 110, job("a", 1, started_s=108), flows=[FlowReport(flow(1), "a", 10**6)], full=True)
+    probe(second, flow(1), 110, (1, 3))
+    step = second.step(110 * SECOND)
+    assert (step.jobs["a"].t_ideal_ns, step.jobs["a"].state) == (None, "profiling")
+
+
+def test_flows_beyond_the_switches_room_are_named_and_the_rest_is_ranked():
+    controller = Engine(config(), Sizes(100, 1), Saved(), Random(1), 0, UNIX)
+    two_jobs(controller)
+    step = controller.step(10 * SECOND)
+    assert step.desired["S1"].flows == {flow(1): FlowEntry(1, 1)}
+    assert step.placement.unplaced == (flow(2),)
+
+
+def test_numbers_of_what_is_gone_are_not_saved_for_ever():
+    controller = engine(config())
+    two_jobs(controller)
+    controller.step(10 * SECOND)
+    say(controller, "h1", 11, closed=[flow(1)])
+    for now in range(11, 75):
+        say(controller, "h1", now, job("a", 3))
+        say(controller, "h2", now, job("b", 5))
+        controller.step(now * SECOND)
+        assert (flow(1) in controller.to_save().slots) == (now < 71)
+    assert list(controller.to_save().groups) == [("b", (Link("S1", 3), Link("S2", 2)))]
+
+
+@pytest.mark.parametrize("profile", [True, False])
+def test_a_new_job_goes_first_until_it_has_had_time_to_write_its_log(profile):
+    controller = engine(config(policy={"profile": profile}))
+    two_jobs(controller)
+    controller.step(10 * SECOND)
+    for host, name, iterations in (("h1", "a", 13), ("h2", "b", 15)):
+        say(controller, host, 20, job(name, iterations, last_s=20, durations_s=[1] * 10))
+    say(controller, "h3", 20, job("c", source=False), flows=[FlowReport(flow(3), "c", 10**6)])
+    probe(controller, flow(3), 20, (1, 3))
+    levels = []
+    for now in range(20, 160, 2):
+        say(controller, "h1", now, job("a", 13))
+        say(controller, "h2", now, job("b", 5 + now // 4, last_s=now, durations_s=[2]))
+        say(controller, "h3", now, job("c", source=False))
+        levels.append(controller.step(now * SECOND).desired["S1"].groups[3].level)
+    assert max(levels[:20]) == 2
+    assert set(levels[60:]) == {0}
+    last = controller.last.jobs["c"]
+    assert (last.rate, last.state) == (1.0, "no progress")
+
+
+def test_a_controller_killed_while_it_settles_forgets_nothing():
+    first = engine(config(policy={"profile": True}))
+    two_jobs(first)
+    first.step(10 * SECOND)
+    say(first, "h1", 16, job("a", 6, last_s=16, durations_s=[2, 2, 2]))
+    first.step(16 * SECOND)
+    second = engine(config(policy={"profile": True}), first.to_save(), now=17 * SECOND)
+    say(second, "h1", 18, job("a", 6), full=True)
+    step = second.step(18 * SECOND)
+    assert step.jobs["a"].t_ideal_ns == 2 * SECOND
+    assert second.to_save() == first.to_save()

@@ -1,0 +1,54 @@
+"""The status page of a controller that has just begun, and of one with a job."""
+
+import json
+from ipaddress import ip_address
+from random import Random
+
+from controlplane.config import Config
+from controlplane.engine import Engine, Sizes
+from controlplane.int_report import Hop, IntReport
+from controlplane.model import FiveTuple
+from controlplane.overview import status
+from controlplane.reports import FlowReport, HostReport, JobReport
+from controlplane.southbound import SwitchStatus
+from controlplane.store import Saved
+
+SECOND = 10**9
+FLOW = FiveTuple(ip_address("10.0.1.1"), ip_address("10.0.2.1"), 6, 40000, 5000)
+CONFIG = Config.model_validate(
+    {"switches": [{"name": "S1", "address": "h:1", "device_id": 1, "node_id": 1, "ports": [1]}]}
+)
+
+
+def page(engine, now_s):
+    made = status(CONFIG, engine, {"S1": SwitchStatus("S1", "h:1", entries={"ecmp": 3})}, [], now_s * SECOND)
+    return json.loads(json.dumps(made))
+
+
+def test_before_anything_is_known():
+    seen = page(Engine(CONFIG, Sizes(9, 9), Saved(), Random(1), 0, 0), 2)
+    assert seen["controller"] == {
+        "name": "leveller", "policy": "leveller", "scope": "fabric", "levels": 7, "tau_s": 0.25,
+        "ranked_s_ago": 2.0,
+    }  # fmt: skip
+    assert (seen["jobs"], seen["flows"], seen["groups"], seen["agents"]) == ([], [], [], [])
+    assert (seen["switches"][0]["connected"], seen["switches"][0]["entries"]) == (False, {"ecmp": 3})
+
+
+def test_with_a_job():
+    engine = Engine(CONFIG, Sizes(9, 9), Saved(), Random(1), 0, 0)
+    job = JobReport("a", True, True, 4, 0, 8 * SECOND, (SECOND,))
+    small = FLOW._replace(source_port=1)
+    flows = (FlowReport(FLOW, "a", 10**6), FlowReport(small, "a", 0))
+    engine.on_report("h1", HostReport(8 * SECOND, True, (job,), flows), 8 * SECOND)
+    engine.on_probe(IntReport(FLOW, (Hop(node_id=1, egress_port=1),), False, False, 9, 0), 8 * SECOND)
+    engine.step(8 * SECOND)
+    seen = page(engine, 10)
+    (shown,) = seen["jobs"]
+    assert (shown["id"], shown["R"], shown["iterations"], shown["elapsed_s"]) == ("a", 0.5, 4, 10.0)
+    assert (shown["t_ideal_s"], shown["state"], shown["hosts"]) == (None, "profiling", ["h1"])
+    assert seen["groups"] == [{"number": 1, "job": "a", "path": ["S1:1"], "flows": 1, "levels": {"S1:1": 6}}]
+    assert [(each["source_port"], each["path"], each["group"], each["slot"]) for each in seen["flows"]] == [
+        (40000, ["S1:1"], 1, 1),
+        (1, None, None, None),
+    ]

@@ -1,0 +1,168 @@
+"""Who holds the profiling level and when T_ideal counts as measured."""
+
+from random import Random
+
+import pytest
+
+from controlplane.config import ProfilingSection
+from controlplane.profiling import Profiler, State
+from controlplane.progress import Iteration
+
+SECOND = 10**9
+SETTINGS = ProfilingSection(window=3, tolerance=0.05, max_iterations=6, max_s=60, interval_s=1000)
+
+
+def alone(*jobs):
+    return [frozenset({job}) for job in jobs]
+
+
+def together(*jobs):
+    return [frozenset(jobs)]
+
+
+def iterations(start_s, *durations_s):
+    made, end = [], start_s
+    for duration in durations_s:
+        end += duration
+        made.append(Iteration(round(end * SECOND), round(duration * SECOND)))
+    return made
+
+
+@pytest.fixture
+def profiler():
+    return Profiler(SETTINGS, Random(1))
+
+
+def step(profiler, now_s, jobs, components, given=None, ready=None):
+    profiler.step(round(now_s * SECOND), jobs, given or {}, jobs if ready is None else ready, components)
+
+
+def test_a_stable_job_is_measured_by_the_mean_of_its_window(profiler):
+    step(profiler, 10, "a", alone("a"))
+    assert profiler.profiling() == {"a"}
+    assert not profiler.observe("a", iterations(10, 5, 2.0, 2.04), 20 * SECOND)
+    assert profiler.observe("a", iterations(19.04, 2.02), 22 * SECOND)
+    assert profiler.profiling() == frozenset()
+    assert profiler.state("a") is State.MEASURED
+    assert profiler.t_ideal_ns("a") == pytest.approx(2.02 * SECOND, abs=1)
+
+
+def test_iterations_that_began_before_the_profiling_do_not_count(profiler):
+    step(profiler, 10, "a", alone("a"))
+    profiler.observe("a", iterations(5, 2, 2, 2, 2), 13 * SECOND)  # the last but one began at 9
+    profiler.observe("a", iterations(13, 2), 15 * SECOND)
+    assert profiler.state("a") is State.PROFILING
+    profiler.observe("a", iterations(15, 2), 17 * SECOND)
+    assert profiler.t_ideal_ns("a") == 2 * SECOND
+
+
+def test_jobs_of_one_component_take_turns_in_order_of_arrival(profiler):
+    step(profiler, 0, "b", together("b"))
+    step(profiler, 1, "abc", together("a", "b", "c"))
+    assert profiler.profiling() == {"b"}
+    profiler.observe("b", iterations(2, 1, 1, 1), 5 * SECOND)
+    step(profiler, 5, "abc", together("a", "b", "c"))
+    assert profiler.profiling() == {"a"}
+    assert profiler.state("c") is State.WAITING
+    assert profiler.t_ideal_ns("c") is None
+
+
+def test_components_profile_side_by_side(profiler):
+    step(profiler, 0, "abc", [frozenset("ab"), frozenset("c")])
+    assert profiler.profiling() == {"a", "c"}
+
+
+def test_when_components_merge_the_first_goes_on_and_the_other_waits(profiler):
+    step(profiler, 0, "b", alone("b"))
+    step(profiler, 1, "ab", alone("a", "b"))
+    assert profiler.profiling() == {"a", "b"}
+    step(profiler, 2, "ab", together("a", "b"))
+    assert profiler.profiling() == {"b"}
+    assert profiler.state("a") is State.WAITING
+
+
+def test_a_job_that_is_not_ready_does_not_hold_the_others_up(profiler):
+    step(profiler, 0, "ab", together("a", "b"), ready="b")
+    assert profiler.profiling() == {"b"}
+    step(profiler, 1, "ab", together("a", "b"), ready="a")
+    assert profiler.profiling() == {"a"}
+
+
+def test_unstable_iterations_end_with_the_fastest(profiler):
+    step(profiler, 0, "a", alone("a"))
+    assert profiler.observe("a", iterations(0, 5, 2, 5, 3, 5, 2), 30 * SECOND)
+    assert profiler.t_ideal_ns("a") == 2 * SECOND
+
+
+def test_time_is_bounded(profiler):
+    step(profiler, 0, "ab", together("a", "b"))
+    profiler.observe("a", iterations(0, 20, 25), 45 * SECOND)
+    step(profiler, 59, "ab", together("a", "b"))
+    assert profiler.profiling() == {"a"}
+    step(profiler, 60, "ab", together("a", "b"))
+    assert profiler.profiling() == {"b"}
+    assert profiler.t_ideal_ns("a") == 20 * SECOND
+    step(profiler, 120, "ab", together("a", "b"))
+    assert profiler.t_ideal_ns("b") is None
+    assert profiler.state("b") is State.MEASURED
+
+
+def test_a_given_t_ideal_is_never_measured(profiler):
+    for now in (0, 10**6):
+        step(profiler, now, "a", alone("a"), given={"a": 3 * SECOND})
+        assert profiler.state("a") is State.MEASURED
+        assert profiler.t_ideal_ns("a") == 3 * SECOND
+
+
+def test_a_job_is_measured_again_between_half_and_one_and_a_half_intervals_later():
+    again = []
+    for seed in range(20):
+        profiler = Profiler(SETTINGS, Random(seed))
+        step(profiler, 0, "a", alone("a"))
+        profiler.observe("a", iterations(0, 1, 1, 1), 3 * SECOND)
+        now = 3
+        while not profiler.profiling():
+            now += 1
+            step(profiler, now, "a", alone("a"))
+        again.append(now - 3)
+        assert profiler.t_ideal_ns("a") == SECOND  # the old one stands until there is a new one
+    assert 500 <= min(again) < 700
+    assert 1300 < max(again) <= 1501
+
+
+def test_the_same_seed_gives_the_same_times():
+    def run():
+        profiler = Profiler(SETTINGS, Random(7))
+        seen = []
+        for now in range(0, 5000, 10):
+            step(profiler, now, "ab", together("a", "b"))
+            seen.append(profiler.profiling())
+            for job in "ab":
+                profiler.observe(job, iterations(now, 1, 1, 1), (now + 3) * SECOND)
+        return seen
+
+    assert run() == run()
+
+
+def test_a_saved_t_ideal_is_taken_over_once():
+    profiler = Profiler(SETTINGS, Random(1), {"a": 4 * SECOND})
+    step(profiler, 0, "a", alone("a"))
+    assert (profiler.state("a"), profiler.t_ideal_ns("a")) == (State.MEASURED, 4 * SECOND)
+    step(profiler, 1, "", [])
+    step(profiler, 2, "a", alone("a"))
+    assert profiler.state("a") is State.PROFILING
+
+
+def test_a_job_that_starts_anew_is_measured_anew():
+    profiler = Profiler(SETTINGS, Random(1), {"a": 4 * SECOND})
+    profiler.restart("a")
+    step(profiler, 0, "a", alone("a"))
+    assert profiler.t_ideal_ns("a") is None
+    assert profiler.profiling() == {"a"}
+
+
+def test_iterations_of_a_job_that_is_not_profiled_change_nothing(profiler):
+    assert not profiler.observe("z", iterations(0, 1, 1, 1), 0)
+    step(profiler, 0, "ab", together("a", "b"))
+    assert not profiler.observe("b", iterations(0, 1, 1, 1), 0)
+    assert profiler.t_ideal_ns("b") is None

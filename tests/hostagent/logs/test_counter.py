@@ -1,0 +1,151 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostagent.logs.counter import MAX_DURATIONS, IterationCounter
+from hostagent.logs.format import Mark
+
+S = 10**9
+
+
+def count(values, *, every_s=1.0, stated_s=None, counter=None):
+    """Feed the values ``every_s`` apart; return the counter and all durations in seconds."""
+    counter = counter or IterationCounter()
+    now, durations = counter.last_ns or 100 * S, []
+    for value in values:
+        now += int(every_s * S)
+        stated = None if stated_s is None else int(stated_s * S)
+        durations += [ns / S for ns in counter.see(Mark(value, stated), now)]
+    return counter, durations
+
+
+def test_fresh_run():
+    counter, durations = count([1, 2, 3, 4], stated_s=0.9)
+    assert counter.iterations == 4
+    assert counter.last_ns == 104 * S
+    assert durations == [0.9] * 4
+
+
+def test_durations_by_the_clock_where_the_line_has_none():
+    counter, durations = count([1, 2, 4], every_s=2)
+    assert counter.iterations == 4
+    assert durations == [2, 1, 1]  # the first has no beginning that was seen
+
+
+def test_lines_that_ranks_repeat_count_once():
+    counter, durations = count([1, 1, 1, 2, 2, 2, 3, 3], stated_s=0.1)
+    assert counter.iterations == 3
+    assert len(durations) == 3
+
+
+def test_log_interval_live():
+    counter, durations = count([100, 200, 300], every_s=100, stated_s=1)
+    assert counter.iterations == 300
+    assert durations == [1.0] * (1 + 100 + 100)
+
+
+def test_log_interval_in_a_burst_from_a_buffered_log():
+    counter, _ = count([100, 200, 300, 400], every_s=0, stated_s=1)
+    assert counter.iterations == 400
+
+
+def test_log_interval_with_a_first_line_of_its_own():
+    counter, _ = count([1, 11, 21, 31], every_s=0, stated_s=1)
+    assert counter.iterations == 31
+
+
+@pytest.mark.parametrize(("values", "iterations"), [([5001, 5002, 5003], 3), ([5100, 5200], 200)])
+def test_resumed_run_counts_from_where_it_resumed(values, iterations):
+    counter, _ = count(values, every_s=values[1] - values[0], stated_s=1)
+    assert counter.iterations == iterations
+
+
+def test_jump_ahead_counts_as_one_interval_once_confirmed():
+    counter, _ = count([1, 2, 3], stated_s=1)
+    count([5000], counter=counter, stated_s=1)
+    assert counter.iterations == 3
+    count([5001, 5002], counter=counter, stated_s=1)
+    assert counter.iterations == 6
+    assert not counter.rejected
+
+
+def test_rollback_takes_back():
+    counter, _ = count(range(1, 501), stated_s=1)
+    count([401], counter=counter, stated_s=1)
+    assert counter.iterations == 500
+    count([402, 403], counter=counter, stated_s=1)
+    assert counter.iterations == 403
+    assert not counter.rejected
+
+
+def test_rollback_beyond_the_beginning_starts_anew():
+    counter, _ = count([5001, 5002, 5003], stated_s=1)
+    count([1, 2, 3], counter=counter, stated_s=1)
+    assert counter.iterations == 3
+
+
+@pytest.mark.parametrize("stray", [12, 10**11, 1, 0])
+def test_stray_value_changes_nothing_and_is_counted(stray):
+    counter, _ = count(range(101, 111), stated_s=1)
+    before = counter.iterations
+    assert count([stray], counter=counter, stated_s=1)[1] == []
+    assert counter.iterations == before
+    count([111, 112], counter=counter, stated_s=1)
+    assert counter.iterations == before + 2
+    assert counter.rejected == {"stray iteration": 1}
+
+
+def test_many_stray_values_in_a_row():
+    counter, _ = count([1, 2, 3], stated_s=1)
+    count([900, 70, 500_000], counter=counter, stated_s=1)
+    count([4, 5], counter=counter, stated_s=1)
+    assert counter.iterations == 5
+    assert counter.rejected == {"stray iteration": 3}
+
+
+def test_lost_lines_are_made_up_for_when_there_was_time():
+    counter, _ = count([1, 2, 3], stated_s=1)
+    count([10], counter=counter, every_s=7, stated_s=1)
+    assert counter.iterations == 10
+
+
+def test_changed_log_interval():
+    counter, _ = count([1, 2, 3], stated_s=1)
+    count([13, 23, 33], counter=counter, every_s=0, stated_s=1)
+    assert counter.iterations == 33
+
+
+def test_durations_of_one_mark_are_bounded():
+    _, durations = count([10_000, 20_000], every_s=20_000, stated_s=1)
+    assert len(durations) == 1 + MAX_DURATIONS
+
+
+MARKS = st.lists(
+    st.tuples(
+        st.integers(0, 10**12) | st.integers(0, 50),
+        st.none() | st.integers(1, 10**12),
+        st.integers(0, 10**11),
+    )
+)
+
+
+@given(MARKS)
+def test_whatever_the_log_claims(marks):
+    counter, now = IterationCounter(), 1
+    for value, stated, passed in marks:
+        now += passed
+        durations = counter.see(Mark(value, stated), now)
+        assert len(durations) <= MAX_DURATIONS
+        assert all(duration > 0 for duration in durations)
+        assert counter.iterations >= 0
+        assert counter.last_ns <= now
+
+
+@given(st.lists(st.integers(0, 10**12), max_size=20))
+def test_a_run_that_goes_on_is_believed_again_whatever_came_before(strays):
+    counter, _ = count([1, 2, 3], stated_s=1)
+    count(strays, counter=counter, stated_s=1)
+    count(range(7_000_000, 7_000_003), counter=counter, stated_s=1)
+    before = counter.iterations
+    count(range(7_000_003, 7_000_013), counter=counter, stated_s=1)
+    assert counter.iterations == before + 10

@@ -1,0 +1,144 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from hostagent.logs.tail import CHUNK, NOTHING, Piece, Tail
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "train.log"
+
+
+@pytest.fixture
+def tail(path):
+    tail = Tail(str(path))
+    yield tail
+    tail.close()
+
+
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def test_growth(path, tail):
+    assert tail.read() == NOTHING
+    path.write_bytes(b"one\n")
+    assert tail.read() == Piece(b"one\n")
+    assert tail.read() == NOTHING
+    append(path, b"tw")
+    append(path, b"o\n")
+    assert tail.read() == Piece(b"two\n")
+    found = path.stat()
+    assert tail.identity == (found.st_dev, found.st_ino)
+
+
+def test_backlog_comes_in_pieces(path, tail):
+    path.write_bytes(b"x" * (2 * CHUNK + 5))
+    assert [len(tail.read().data) for _ in range(4)] == [CHUNK, CHUNK, 5, 0]
+
+
+def test_start(path):
+    path.write_bytes(b"old\n")
+    tail = Tail(str(path), start=4)
+    assert tail.read() == NOTHING
+    append(path, b"new\n")
+    assert tail.read() == Piece(b"new\n")
+    tail.close()
+
+
+def test_rotation_reads_the_old_to_its_end_and_the_new_from_its_start(path, tail):
+    path.write_bytes(b"one\n")
+    tail.read()
+    append(path, b"two\n")
+    path.rename(path.with_suffix(".1"))
+    path.write_bytes(b"three\n")
+    assert tail.read() == Piece(b"two\n")
+    assert tail.read() == Piece(b"three\n", restarted=True)
+
+
+def test_rename_alone_is_followed(path, tail):
+    path.write_bytes(b"one\n")
+    tail.read()
+    renamed = path.rename(path.with_suffix(".1"))
+    append(renamed, b"two\n")
+    assert tail.read() == Piece(b"two\n")
+
+
+def test_truncation(path, tail):
+    path.write_bytes(b"one\ntwo\n")
+    tail.read()
+    path.write_bytes(b"3\n")
+    assert tail.read() == Piece(b"3\n", restarted=True)
+
+
+def test_truncation_to_nothing_is_noticed(path, tail):
+    path.write_bytes(b"one\ntwo\nhal")
+    tail.read()
+    os.truncate(path, 0)
+    assert tail.read() == Piece(b"", restarted=True)
+    append(path, b"three\n")
+    assert tail.read() == Piece(b"three\n")
+
+
+def test_copytruncate_hole_is_skipped(path, tail):
+    with path.open("wb", buffering=0) as writer:
+        size = writer.write(b"x" * (1 << 20) + b"\n")
+        while tail.read().data:
+            pass
+        os.truncate(path, 0)
+        assert tail.read().restarted
+        writer.write(b"new\n")  # at its own offset: a hole of 1 MiB before it
+        assert path.stat().st_size == size + 4
+        pieces = [tail.read().data for _ in range(2)]
+    assert b"".join(pieces).lstrip(b"\0") == b"new\n"
+    assert len(pieces[0]) < 8192  # at most the block that the data is in
+
+
+def test_removed_file_is_read_to_its_end(path, tail):
+    path.write_bytes(b"one\n")
+    tail.read()
+    append(path, b"two\n")
+    path.unlink()
+    assert tail.read() == Piece(b"two\n")
+    assert tail.read() == NOTHING
+
+
+def test_stdout_of_a_process(path, trainers):
+    process = trainers.start()
+    (path.parent / "train.log").write_bytes(b"hello\n")
+    tail = Tail(f"/proc/{process.pid}/fd/1")
+    assert tail.read() == Piece(b"hello\n")
+    append(path, b"last words\n")
+    process.kill()
+    process.wait()
+    assert tail.read() == Piece(b"last words\n")
+    tail.close()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "device"])
+def test_what_is_no_regular_file_is_left_alone(path, tail, kind):
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    assert tail.read() == NOTHING
+    assert tail.read() == NOTHING
+    (path.rmdir if kind == "directory" else path.unlink)()
+    path.write_bytes(b"now\n")
+    assert tail.read().data == b"now\n"
+
+
+def test_no_descriptor_is_left(path, tail):
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(5):
+        path.write_bytes(b"x%d\n" % number)
+        tail.read()
+        path.unlink()
+    tail.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert Path("/proc/self/fd").exists()

@@ -1,0 +1,38 @@
+import socket
+from ipaddress import ip_address
+
+import pytest
+
+from hostagent.interface import find
+from leveller.errors import UserError
+
+
+def at(two_hosts, *wanted, name="data0"):
+    return two_hosts.inside(two_hosts.a, lambda: find(name, tuple(map(ip_address, wanted))))
+
+
+def test_all_addresses_but_link_local_ones(two_hosts):
+    port = at(two_hosts)
+    assert port.mac.hex(":") == two_hosts.a_mac
+    assert {str(ip_address(address)) for address in port.addresses} == set(two_hosts.a_addresses)
+    assert port.index == two_hosts.inside(two_hosts.a, lambda: socket.if_nametoindex("data0"))
+
+
+def test_chosen_addresses(two_hosts):
+    assert at(two_hosts, "10.201.0.1").addresses == (bytes([10, 201, 0, 1]),)
+
+
+def test_mistakes(two_hosts):
+    with pytest.raises(UserError, match=r"no interface eth7.*give one of: data0, lo"):
+        at(two_hosts, name="eth7")
+    with pytest.raises(UserError, match=r"10\.0\.0\.9 is not an address of data0: it has: 10\.201\.0\.1"):
+        at(two_hosts, "10.0.0.9")
+
+
+def test_interface_without_address(two_hosts):
+    from pyroute2 import NetNS
+
+    with NetNS(two_hosts.a) as inside:
+        inside.flush_addr(index=inside.link_lookup(ifname="data0")[0])
+    with pytest.raises(UserError, match="data0 has no address"):
+        at(two_hosts)

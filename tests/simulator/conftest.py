@@ -1,0 +1,41 @@
+"""The inner loops run as plain Python here, so that no test waits for the compiler.
+
+``test_compiled.py`` compares the two in a process of its own.
+"""
+
+import os
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+import numpy as np
+import pytest
+
+from controlplane.policies.ordered import levels_in_order
+from simulator import assemble, engine
+from simulator.fabric import parallel
+from simulator.plan import Phase, Plan
+from simulator.ranking import as_array, enter
+
+
+@pytest.fixture(scope="session")
+def started():
+    """A function that gives a state in which jobs send their flows, ranked in the jobs' order."""
+
+    def make(all_flows, capacity, count, scope):
+        fabric = parallel(len(capacity), 1)
+        fabric.rates = list(capacity)
+        plans = [Plan(f"job{n}", (Phase(flows=flows),), 3) for n, flows in enumerate(all_flows)]
+        running = [enter(n, plan, fabric, 0.0, {}) for n, plan in enumerate(plans)]
+        state = assemble.change(
+            assemble.empty(fabric.capacity, 0), np.zeros(0, bool), plans, [0] * len(plans)
+        )
+        engine.start_jobs(state, np.arange(len(plans)), 0.0)
+        groups = [group for one in running for group in one.groups]
+        array, per_link = as_array(
+            running, levels_in_order([plan.id for plan in plans], groups, count, scope)
+        )
+        engine.set_levels(state, array, per_link)
+        engine.refresh(state, 0.0)
+        return state
+
+    return make

@@ -1,0 +1,76 @@
+"""The event loop, by what it leaves in the state."""
+
+import numpy as np
+import pytest
+
+from controlplane.policies import Scope
+from simulator import assemble, engine
+from simulator.plan import Flows, Phase, Plan
+from simulator.state import EVENTS
+
+CAPACITY = np.array([1.0, 1.0])
+
+
+def begun(*plans):
+    state = assemble.change(assemble.empty(CAPACITY, 0), np.zeros(0, bool), plans, [0] * len(plans))
+    engine.start_jobs(state, np.arange(len(plans)), 0.0)
+    engine.refresh(state, 0.0)
+    return state
+
+
+def test_it_stops_where_told_and_in_the_middle_of_things():
+    state = begun(Plan("a", (Phase(duration=2.0),), 5))
+    assert engine.advance(state, 3.0, False) == 3.0
+    assert state.done.tolist() == [1]
+    assert state.next_due.tolist() == [4.0]
+
+
+def test_each_instant_is_one_stop():
+    # Both jobs end a phase at 1, and a's flow ends at 2.
+    a = Plan("a", (Phase(duration=1.0), Phase((0,), flows=(Flows((0,), 1.0),))), 1)
+    b = Plan("b", (Phase(duration=1.0), Phase((0,), duration=9.0)), 1)
+    state = begun(a, b)
+    assert engine.advance(state, 100.0, True) == 1.0
+    engine.refresh(state, 1.0)
+    assert engine.advance(state, 100.0, True) == 2.0
+    assert state.ended.tolist() == [2.0, np.inf]
+    assert state.counts[EVENTS] == 4  # three phases and a flow
+
+
+def test_phases_without_length_end_at_once():
+    plan = Plan("a", (Phase(duration=0.0), Phase((0,), duration=0.0), Phase((1,), duration=1.0)), 3)
+    state = begun(plan)
+    assert engine.advance(state, 10.0, False) == 3.0
+    assert state.done.tolist() == [3]
+
+
+def test_a_phase_waits_for_all_that_it_follows():
+    plan = Plan("a", (Phase(duration=1.0), Phase(duration=3.0), Phase((0, 1), duration=1.0)), 1)
+    assert engine.advance(begun(plan), 10.0, False) == 4.0
+
+
+def test_a_phase_ends_with_its_last_flow():
+    plan = Plan("a", (Phase(flows=(Flows((0,), 1.0), Flows((1,), 2.0))),), 1)
+    assert engine.advance(begun(plan), 10.0, False) == 2.0
+
+
+def test_slack_runs_out():
+    # a may wait for 1 s: b has the link until then, and a after that.
+    a = Plan("a", (Phase(flows=(Flows((0,), 1.0),), slack=1.0),), 1)
+    b = Plan("b", (Phase(flows=(Flows((0,), 2.0),)),), 1)
+    state = begun(a, b)
+    engine.set_levels(state, np.array([2, 1]), False)
+    engine.refresh(state, 0.0)
+    assert state.rate.tolist() == [0, 1]
+    assert engine.advance(state, 10.0, False) == 2.0
+    assert state.ended.tolist() == [2.0, np.inf]
+
+
+def test_new_levels_move_only_what_they_change(started):
+    state = started([(Flows((0,), 9.0),), (Flows((0,), 9.0),)], [1.0, 1.0], 2, Scope.FABRIC)
+    engine.advance(state, 3.0, False)
+    engine.set_levels(state, np.array([0, 1]), False)
+    engine.refresh(state, 3.0)
+    assert state.rate.tolist() == [0, 1]
+    assert state.left.tolist() == [6, 9]
+    assert state.due.tolist() == pytest.approx([np.inf, 12])

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from controlplane.model import Link
+from controlplane.policies import POLICIES, Scope
+from simulator.fabric import parallel
+from simulator.plan import Flows, Phase, Plan
+from simulator.ranking import Ranking, as_array, enter
+from simulator.scenario import PolicySection
+
+FABRIC = parallel(3, 8)
+
+
+def job(number, *paths, compute=1.0):
+    flows = tuple(Flows(path, 1e9) for path in paths)
+    plan = Plan(f"job{number}", (Phase(duration=compute), Phase((0,), flows=flows)), 9, gpus=2)
+    return enter(number, plan, FABRIC, 0.0, {})
+
+
+def test_what_the_policy_is_told():
+    told = []
+
+    def spy(jobs, groups, count, scope):
+        told.append((jobs, groups, count, scope))
+        return {}
+
+    Ranking(spy, PolicySection(levels=4, scope="port")).levels([job(1, (0,), (1, 2), compute=2.0)], [3], 12.0)
+    ((one,), groups, count, scope) = told[0]
+    assert (one.id, one.rate, one.iterations) == ("job1", 0.75, 3)
+    assert one.intensity == 4  # 2 GPUs x 2 s over 1 s on the busiest link
+    assert [(group.id, group.path) for group in groups] == [
+        ("job1/0", (Link("S1", 1),)),
+        ("job1/1", (Link("S1", 2), Link("S1", 3))),
+    ]
+    assert (count, scope) == (4, Scope.PORT)
+
+
+def test_equal_progress_is_a_tie_despite_rounding():
+    seen = []
+
+    def spy(jobs, groups, count, scope):
+        seen.extend(job.rate for job in jobs)
+        return {}
+
+    third = enter(1, Plan("a", (Phase(duration=0.1 + 0.2),), 9), FABRIC, 0.0, {})
+    other = enter(2, Plan("b", (Phase(duration=0.3),), 9), FABRIC, 0.0, {})
+    Ranking(spy, PolicySection()).levels([third, other], [1, 1], 0.7)
+    assert third.ideal_s != other.ideal_s
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("done", "expected"),
+    [
+        ([0, 0, 5], {"job1": 7, "job2": 5, "job3": 4}),  # of levels 6, 5 ... by rank, 7 is the profiled job's
+        ([1, 0, 5], {"job1": 5, "job2": 7, "job3": 5}),
+        ([1, 1, 5], {"job1": 7, "job2": 6, "job3": 5}),
+    ],
+)
+def test_one_new_job_of_a_component_is_profiled_at_a_time(done, expected):
+    jobs = [job(1, (0,)), job(2, (0, 1)), job(3, (1,))]
+    ranking = Ranking(POLICIES["leveller"], PolicySection(profile_iterations=1))
+    levels = ranking.levels(jobs, done, 10.0)
+    assert {one.plan.id: levels[one.groups[0].id][one.groups[0].path[0]] for one in jobs} == expected
+
+
+def test_levels_become_one_per_entry():
+    jobs = [job(1, (0,), (1, 2)), job(2, (2,))]
+    levels = {"job1/0": {Link("S1", 1): 3}, "job1/1": {Link("S1", 2): 4, Link("S1", 3): 5}}
+    array, per_link = as_array(jobs, levels)
+    assert array.tolist() == [3, 4, 5, 0]
+    assert per_link
+    assert as_array([], {})[0].dtype == np.int64

@@ -1,0 +1,150 @@
+import pytest
+
+from leveller.errors import UserError
+from simulator.scenario import MAX_JOBS, read
+
+GOOD = """
+horizon_s = 10
+[fabric]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 2
+[[jobs]]
+id = "a"
+compute_s = 1
+comm_s = 1
+hosts = ["h1", "h3"]
+"""
+LINK = 'horizon_s = 10\n[fabric]\nkind = "link"\n'
+
+
+def write(tmp_path, text):
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_good_file(tmp_path):
+    scenario, fabric = read(write(tmp_path, GOOD))
+    assert list(fabric.hosts) == ["h1", "h2", "h3", "h4"]
+    assert fabric.gpus == 32
+    assert scenario.policy.levels == 8
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("horizon_s = 10\n", "", "horizon_s is missing: add it"),
+        ("horizon_s = 10", "horizon_s = nan", "horizon_s = nan: "),
+        ("horizon_s = 10", "horizon_s = 0", "horizon_s = 0: Input should be greater than 0"),
+        (
+            "compute_s = 1",
+            "compute_s = -1",
+            "jobs.0.compute_s = -1: Input should be greater than or equal to 0",
+        ),
+        ("compute_s = 1", "compute_s = nan", "jobs.0.compute_s = nan: Input should be "),
+        ("compute_s = 1", "compute_s = inf", "jobs.0.compute_s = inf: Input should be a finite number"),
+        ("comm_s = 1\n", "", "jobs.0: job a needs compute_s and one of comm_s and bytes"),
+        ("compute_s = 1", "compute_s = 0\nbytes = 1", "jobs.0: it has both comm_s and bytes: keep one"),
+        (
+            "compute_s = 1\ncomm_s = 1",
+            "compute_s = 0\ncomm_s = 0",
+            "jobs.0: job a has no phase that takes time",
+        ),
+        ("comm_s = 1", "comm_s = 1\noverlap_s = 2", "jobs.0: overlap_s is more than compute_s = 1.0"),
+        ('"h3"', '"h9"', "jobs.0.hosts names h9, which the fabric does not have: hosts are h1 to h4"),
+        ('"h3"', '"h1"', "jobs.0.hosts names a host twice: name each once"),
+        ('["h1", "h3"]', "[]", "jobs.0.hosts = []: "),
+        ('hosts = ["h1", "h3"]\n', "", "jobs.0: job a has no hosts: give hosts, or gpus to have it placed"),
+        ('hosts = ["h1", "h3"]', "gpus = 33", "jobs.0.gpus = 33: the fabric has 32 GPUs in all"),
+        (
+            'hosts = ["h1", "h3"]',
+            'paths = [["leaf9:1"]]',
+            "jobs.0.paths names leaf9:1, which the fabric does",
+        ),
+        ('hosts = ["h1", "h3"]', 'paths = [["leaf1"]]', "jobs.0: link 'leaf1' is not SWITCH:PORT"),
+        ('kind = "leaf-spine"', 'kind = "torus"', "fabric = "),
+        ("leaves = 2", "leaves = 1000000", "fabric.leaf-spine.leaves = 1000000: Input should be less than"),
+        ("[[jobs]]", "[policy]\nlevels = 0\n[[jobs]]", "policy.levels = 0: "),
+        ("[[jobs]]", "[policy]\ntau = 1\n[[jobs]]", "policy.tau is not a known key: remove it"),
+        (
+            "[[jobs]]",
+            "[workload]\njobs = 1000000\n[[jobs]]",
+            "workload.jobs = 1000000: Input should be less than",
+        ),
+        ("[[jobs]]", "[workload]\njobs = 10\n[[jobs]]", "give the jobs as [[jobs]], or have them drawn"),
+        ("[[jobs]]", "[[job]]", "is not a known key"),
+    ],
+)
+def test_a_bad_file_is_one_line_with_file_key_and_mend(tmp_path, old, new, error):
+    assert old in GOOD
+    with pytest.raises(UserError) as caught:
+        read(write(tmp_path, GOOD.replace(old, new, 1)))
+    text = str(caught.value)
+    assert text.startswith(str(tmp_path / "x.toml"))
+    assert error in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "horizon_s is missing"),
+        ("horizon_s = ", "is not TOML"),
+        (LINK, "give the jobs as [[jobs]]"),
+        (LINK + "[workload]\njobs = 3\n", "[workload] needs a fabric with hosts"),
+        (
+            LINK + '[[jobs]]\nid = "a"\ncompute_s = 1\ncomm_s = 1\nhosts = ["h1"]\n',
+            "jobs.0.hosts: fabric.kind = 'link' has no hosts: remove hosts",
+        ),
+        (
+            LINK + '[[jobs]]\nid = "a"\ncompute_s = 1\ncomm_s = 1\n' * 2,
+            "jobs.1.id = 'a' is taken: rename it",
+        ),
+        (
+            LINK + '[[jobs]]\nid = "a"\nphases = [{compute_s = 1}, {comm_s = 1, after = ["x"]}]\n',
+            "jobs.0: job a: after names 'x': name a phase above it",
+        ),
+        (
+            LINK + '[[jobs]]\nid = "a"\nphases = [{compute_s = 1, comm_s = 1}]\n',
+            "jobs.0.phases.0: a phase either computes or communicates",
+        ),
+        (
+            LINK + '[[jobs]]\nid = "a"\ncompute_s = 1\nphases = [{comm_s = 1}]\n',
+            "jobs.0: job a has phases: put compute_s, comm_s and bytes into them",
+        ),
+        (
+            'horizon_s = 1\n[fabric]\nkind = "lingjun"\ntopo = "none.csv"\n[workload]\njobs = 1\n',
+            "none.csv cannot be read",
+        ),
+    ],
+)
+def test_a_bad_file_of_another_kind(tmp_path, text, error):
+    with pytest.raises(UserError) as caught:
+        read(write(tmp_path, text))
+    message = str(caught.value)
+    assert message.startswith(str(tmp_path / "x.toml"))
+    assert error in message
+    assert "\n" not in message
+
+
+def test_a_million_jobs_by_typo(tmp_path):
+    job = '[[jobs]]\nid = "a"\ncompute_s = 1\ncomm_s = 1\n'
+    with pytest.raises(UserError, match=f"jobs: there are {MAX_JOBS + 1} of them: keep to {MAX_JOBS}"):
+        read(write(tmp_path, LINK + job * (MAX_JOBS + 1)))
+
+
+def test_lingjun_needs_its_columns(tmp_path):
+    (tmp_path / "topo.csv").write_text("host,rack\na,b\n")
+    text = 'horizon_s = 1\n[fabric]\nkind = "lingjun"\ntopo = "topo.csv"\n[workload]\njobs = 1\n'
+    with pytest.raises(UserError, match="lacks the columns ip, PSW and ASW"):
+        read(write(tmp_path, text))
+
+
+def test_lingjun_by_psw_and_asw(tmp_path):
+    (tmp_path / "topo.csv").write_text("ip,DSW,PSW,ASW\na,G,P1,S1\nb,G,P1,S1\nc,G,P1,S2\nd,G,P2,S1\n")
+    text = 'horizon_s = 1\n[fabric]\nkind = "lingjun"\ntopo = "topo.csv"\n[workload]\njobs = 1\n'
+    _, fabric = read(write(tmp_path, text))
+    places = {name: (host.pod, host.leaf) for name, host in fabric.hosts.items()}
+    assert places == {"a": (0, 0), "b": (0, 0), "c": (0, 1), "d": (1, 2)}

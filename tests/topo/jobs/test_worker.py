@@ -1,0 +1,90 @@
+"""Real ranks on loopback: a ring of processes, real logs, a clean end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pytest
+
+from topo import measure
+from topo.jobs import worker
+from topo.jobs.launch import WORKER
+
+
+@pytest.fixture
+def ring(tmp_path, unused_port):
+    """``ring(ranks, log)``: processes of one job; ended after the test."""
+    processes = []
+
+    def start(ranks, log, compute=0.02, volume=1_000_000):
+        addresses = [f"127.0.0.{1 + rank}" for rank in range(ranks)]
+        begin = time.time() + 0.5
+        for rank in range(ranks):
+            place = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_PORT": str(unused_port)}
+            command = [sys.executable, "-S", str(WORKER), "--ring", ",".join(addresses), "--log", log]
+            command += ["--compute", str(compute), "--volume", str(volume), "--start", str(begin)]
+            with (tmp_path / f"{rank}.log").open("wb") as out, (tmp_path / f"{rank}.err").open("wb") as err:
+                processes.append(
+                    subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, **place})
+                )
+        return processes, begin
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def unused_port():
+    # Ranks listen on consecutive ports; below the ephemeral range nobody else takes them here.
+    return 20000 + os.getpid() % 8000
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 15
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("log", "rank"), [("megatron", 2), ("nanogpt", 0)])
+def test_three_ranks_iterate_and_one_of_them_logs(ring, tmp_path, log, rank):
+    _, begin = ring(3, log)
+    ends = []
+
+    def five():
+        ends[:] = measure.iteration_ends(tmp_path / f"{rank}.log", log, begin)
+        return len(ends) >= 5
+
+    wait_for(five)
+    assert ends[0] > begin + 0.02
+    assert all(later - earlier >= 0.0199 for earlier, later in pairwise(ends))
+    silent = [tmp_path / f"{other}.log" for other in range(3) if other != rank]
+    assert [path.read_text() for path in silent] == ["", ""]
+
+
+def test_sigterm_ends_a_rank_cleanly_and_breaks_the_ring_for_the_others(ring, tmp_path):
+    (first, second), _ = ring(2, "nanogpt")
+    wait_for(lambda: (tmp_path / "0.log").read_text().count("\n") >= 2)
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(5) == 0
+    assert (tmp_path / "0.err").read_text() == ""
+    assert second.wait(5) == 1
+    assert (tmp_path / "1.err").read_text() == "rank 1: the ring broke: a neighbour left\n"
+
+
+def test_volume_smaller_than_the_number_of_steps_still_completes(ring, tmp_path):
+    ring(3, "nanogpt", volume=1)
+    wait_for(lambda: (tmp_path / "0.log").read_text().count("\n") >= 3)
+
+
+def test_lines_are_those_of_the_frameworks():
+    assert worker.nanogpt_line(7, 0.0, 1.5) == "iter 7: loss 3.1416, time 1500.00ms, mfu 25.00%"
+    line = worker.megatron_line(12, 1700000000.25, 1.5)
+    assert line.startswith(" [20")
+    assert ".250000] iteration       12/  500000 | consumed samples:           96 | " in line
+    assert "elapsed time per iteration (ms): 1500.0 |" in line

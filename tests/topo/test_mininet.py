@@ -1,0 +1,67 @@
+import sys
+
+import pytest
+
+from leveller.errors import UserError
+from topo import fabric, mininet
+
+SWITCH = fabric.pair(1, 100_000_000, 1_000_000_000).switches["s1"]
+
+
+def test_only_mininet_is_taken_from_the_systems_packages():
+    taken = {
+        name.split(".")[0]
+        for name, module in sys.modules.items()
+        if (getattr(module, "__file__", None) or "").startswith("/usr/lib/python3/dist-packages/")
+    }
+    assert taken == {"mininet"}
+
+
+@pytest.mark.parametrize("kind", ["softswitch", "bmv2"])
+def test_both_switches_have_one_command_line(kind, tmp_path, monkeypatch):
+    program = tmp_path / mininet.SWITCHES[kind].program
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    node = mininet.SWITCHES[kind].__new__(mininet.SWITCHES[kind])
+    node.name, node.switch, node.address = "s1", SWITCH, "127.0.0.1:50051"
+    interface = {"softswitch": "s1-eth", "bmv2": "s1-p"}[kind]
+    command = node.command()
+    assert command[: command.index("--grpc-server-addr")] == [
+        str(program),
+        "-i",
+        f"1@{interface}1",
+        "-i",
+        f"2@{interface}2",
+        "--device-id",
+        "1",
+        "--log-level",
+        "warn",
+        "--no-p4",
+        "--",
+    ]
+    rest = command[command.index("--grpc-server-addr") :]
+    assert rest[:6] == [
+        "--grpc-server-addr",
+        "127.0.0.1:50051",
+        "--cpu-port",
+        "510",
+        "--priority-queues",
+        "8",
+    ]
+    own = {
+        "softswitch": ["--port-rate", "1@100000000", "--port-rate", "2@1000000000", "--queue-depth", "1000"],
+        "bmv2": [],
+    }
+    assert rest[6:] == own[kind]
+
+
+def test_a_missing_program_says_how_to_get_it(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UserError, match="simple_switch_grpc is not on PATH: install bmv2"):
+        mininet.Bmv2.executable()
+
+
+def test_level_marks_are_eight_and_none_marks_int():
+    assert len(set(mininet.LEVEL_DSCP)) == mininet.QUEUES == 8
+    assert 0x17 not in mininet.LEVEL_DSCP

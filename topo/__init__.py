@@ -1,0 +1,1 @@
+"""The lab: fabrics, Mininet nodes, emulated training jobs, scenarios and the demonstration."""

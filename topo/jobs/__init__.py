@@ -1,0 +1,1 @@
+"""Emulated training jobs."""

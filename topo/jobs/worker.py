@@ -1,0 +1,190 @@
+"""One rank of an emulated data-parallel training job.
+
+From outside it is the real thing: torchrun's environment (RANK, WORLD_SIZE, MASTER_PORT, ...), a log on
+stdout in Megatron-LM's or nanoGPT's format (the last rank writes the former, rank 0 the latter), an
+iteration that computes (here: sleeps) and then runs a ring all-reduce over TCP connections that live as
+long as the job. Only the standard library is imported, so that a rank starts in some 50 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from datetime import datetime
+from types import FrameType
+
+PIECE = 1 << 20
+"""Bytes handed to the kernel, or taken from it, at once."""
+
+SLICE = 128 << 10
+"""Bytes that are passed on together inside a step."""
+
+CONNECT_S = 60.0
+"""How long a rank waits for its neighbours."""
+
+
+class PeerLeftError(Exception):
+    """A neighbour in the ring closed its connection: the job is over."""
+
+
+class Ring:
+    """The rank's two connections: it sends to the next rank and receives from the one before it."""
+
+    def __init__(self, addresses: list[str], rank: int, port: int) -> None:
+        """Connect the ring. ``addresses`` are the ranks' data addresses; rank r listens on ``port`` + r.
+
+        Raises OSError where the neighbours cannot be reached within CONNECT_S.
+        """
+        following = (rank + 1) % len(addresses)
+        with socket.create_server((addresses[rank], port + rank)) as server:
+            server.settimeout(CONNECT_S)
+            self._out = _connect(addresses[following], port + following, addresses[rank])
+            self._in, _ = server.accept()
+        for connection in (self._out, self._in):
+            connection.setblocking(False)
+        self._steps = 2 * (len(addresses) - 1)
+        self._outgoing = memoryview(bytes(PIECE))
+        self._incoming = bytearray(PIECE)
+
+    def all_reduce(self, volume: int) -> None:
+        """Send ``volume`` bytes to the next rank and receive as many, in 2(n-1) steps.
+
+        The first step sends the rank's own chunk, every later one what the step before received, slice by
+        slice as it arrives (as NCCL does). Raises PeerLeftError when a neighbour has gone.
+        """
+        own = -(-volume // self._steps)
+        piece = min(SLICE, own)  # never more than a chunk, or everyone would wait for the rest of one
+        sent = received = 0
+        poll = select.poll()
+        poll.register(self._in, select.POLLIN)
+        sending = False
+        while sent < volume or received < volume:
+            ready = volume if received == volume else min(own + received // piece * piece, volume)
+            if sending != (ready > sent):
+                sending = not sending
+                if sending:
+                    poll.register(self._out, select.POLLOUT)
+                else:
+                    poll.unregister(self._out)
+            for descriptor, _ in poll.poll():
+                if descriptor == self._out.fileno():
+                    sent += self._send(ready - sent)
+                else:
+                    received += self._receive(volume - received)
+                    if received == volume:
+                        poll.unregister(self._in)
+
+    def _send(self, size: int) -> int:
+        try:
+            return self._out.send(self._outgoing[: min(size, PIECE)])
+        except BlockingIOError:
+            return 0
+        except ConnectionError:
+            raise PeerLeftError from None
+
+    def _receive(self, size: int) -> int:
+        try:
+            got = self._in.recv_into(self._incoming, min(size, PIECE))
+        except BlockingIOError:
+            return 0
+        except ConnectionError:
+            raise PeerLeftError from None
+        if not got:
+            raise PeerLeftError
+        return got
+
+
+def _connect(address: str, port: int, source: str) -> socket.socket:
+    deadline = time.monotonic() + CONNECT_S
+    while True:
+        try:
+            connection = socket.create_connection((address, port), timeout=5, source_address=(source, 0))
+        except OSError:
+            # The neighbour may not listen yet, or the switches may not forward yet.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+
+
+def sleep_until(deadline: float) -> None:
+    """Sleep until ``time.time()`` is ``deadline``: absolute, so that what waking up costs does not add up."""
+    while (left := deadline - time.time()) > 0:
+        time.sleep(left)
+
+
+def megatron_line(iteration: int, ended: float, took: float) -> str:
+    """Return Megatron-LM's line for ``iteration``, which ended at Unix time ``ended`` after ``took`` s."""
+    stamp = datetime.fromtimestamp(ended).strftime("%Y-%m-%d %H:%M:%S.%f")  # local time, as Megatron
+    return (
+        f" [{stamp}] iteration {iteration:8d}/{500000:8d} | consumed samples: {8 * iteration:12d} | "
+        f"elapsed time per iteration (ms): {took * 1000:.1f} | learning rate: 1.500000E-04 | "
+        f"global batch size: {8:5d} | lm loss: 3.141593E+00 | number of skipped iterations: {0:3d} |"
+    )
+
+
+def nanogpt_line(iteration: int, ended: float, took: float) -> str:  # noqa: ARG001 (one signature for all formats)
+    """Return nanoGPT's line for ``iteration``, which has no time stamp, only its duration."""
+    return f"iter {iteration}: loss 3.1416, time {took * 1000:.2f}ms, mfu 25.00%"
+
+
+LOGS = {"megatron": (megatron_line, -1), "nanogpt": (nanogpt_line, 0)}
+"""Log format -> (the line's maker, the rank that logs; -1 = the last)."""
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train until a signal or a neighbour's end."""
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    make_line, logging_rank = LOGS[arguments.log]
+    logs = rank == logging_rank % world
+    ring = Ring(arguments.ring.split(","), rank, int(os.environ["MASTER_PORT"]))
+    sleep_until(arguments.start)
+    begun, iteration = arguments.start, 0
+    while True:
+        iteration += 1
+        sleep_until(begun + arguments.compute)
+        ring.all_reduce(arguments.volume)
+        ended = time.time()
+        if logs:
+            sys.stdout.write(make_line(iteration, ended, ended - begun) + "\n")
+            sys.stdout.flush()
+        begun = ended
+
+
+def main() -> int:
+    """Entry point. Exit code 0 on SIGTERM or SIGINT, 1 with one line on stderr when the ring broke."""
+    parser = argparse.ArgumentParser(
+        description="One rank of an emulated training job; its place is in torchrun's environment."
+    )
+    parser.add_argument(
+        "--ring", required=True, help="data addresses of all ranks, by rank, with commas between"
+    )
+    parser.add_argument("--compute", type=float, required=True, help="seconds of computation an iteration")
+    parser.add_argument("--volume", type=int, required=True, help="bytes sent to the next rank an iteration")
+    parser.add_argument(
+        "--start", type=float, required=True, help="Unix time at which the first iteration begins"
+    )
+    parser.add_argument("--log", choices=sorted(LOGS), default="megatron", help="whose log format")
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        run(parser.parse_args())
+    except (PeerLeftError, OSError) as error:
+        sys.stderr.write(f"rank {os.environ['RANK']}: the ring broke: {str(error) or 'a neighbour left'}\n")
+        return 1
+    return 0
+
+
+def _leave(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a signal handler's signature)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
