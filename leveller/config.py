@@ -11,6 +11,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from leveller.errors import UserError
 
 
+LONGEST_VALUE = 80
+"""Characters of a bad value that an error shows: it is to stay one line."""
+
+
 class Section(BaseModel):
     """Base of every configuration section: immutable, and an unknown key is an error, not a surprise."""
 
@@ -54,4 +58,7 @@ def _user_error(path: Path, error: ValidationError) -> UserError:
         case "value_error":
             return UserError(f"{path}: {field}{more}", str(first["ctx"]["error"]))
         case _:
-            return UserError(f"{path}: {field} = {first['input']!r}{more}", first["msg"])
+            value = repr(first["input"])
+            if len(value) > LONGEST_VALUE:
+                value = value[:LONGEST_VALUE] + "..."
+            return UserError(f"{path}: {field} = {value}{more}", first["msg"])

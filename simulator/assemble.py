@@ -14,20 +14,15 @@ NOISE = 65_521
 
 _JOB = ("done", "target", "open_phases", "next_due", "ended", "jitter", "draw")
 _PHASE = ("duration", "slack", "needs", "missing", "open_flows", "timer")
-_FLOW = ("width", "volume", "limit", "active", "early", "left", "rate", "since", "due", "held", "marked")
+_FLOW = (
+    *("width", "volume", "limit", "left", "rate", "since", "due"),
+    *("active", "early", "asleep", "held", "marked"),
+)
 _INDICES = ("successor", "entry_link", "level", "after", "before")
 _OFFSETS = ("job_phase", "phase_flow", "phase_next", "flow_entry")
 _COUNTS = (
-    "done",
-    "target",
-    "open_phases",
-    "draw",
-    "needs",
-    "missing",
-    "open_flows",
-    "active",
-    "early",
-    "marked",
+    *("done", "target", "open_phases", "draw", "needs", "missing", "open_flows"),
+    *("active", "early", "asleep", "held", "marked"),
 )
 _WHOLE = frozenset((*_COUNTS, *_INDICES, *_OFFSETS))
 
@@ -129,6 +124,7 @@ def _rows(plans: Sequence[Plan], draws: Sequence[int], capacity: Floats) -> dict
         "held": np.full(len(flows), NONE),
         "marked": zeros,
         "early": zeros,
+        "asleep": zeros,
         "left": zeros,
         "rate": zeros,
         "since": zeros,

@@ -89,6 +89,24 @@ def end_slack(s: State, phase: int) -> None:
 
 
 @compiled
+def stop(s: State, flow: int, now: float) -> None:
+    """Take an active flow out, with what it has left."""
+    s.left[flow] = max(s.left[flow] - s.rate[flow] * (now - s.since[flow]), 0.0)
+    s.since[flow] = now
+    detach(s, flow)
+    touch_job(s, s.flow_job[flow])
+
+
+@compiled
+def wake(s: State, flow: int, now: float) -> None:
+    """Let a flow go on that slept because its level changed."""
+    s.asleep[flow] = 0
+    s.since[flow] = now
+    s.due[flow] = np.inf
+    attach(s, flow)
+
+
+@compiled
 def fire(s: State, job: int, now: float, edge: float) -> None:
     """Handle everything of ``job`` that is due by ``edge``."""
     for phase in range(s.job_phase[job], s.job_phase[job + 1]):
@@ -101,7 +119,11 @@ def fire(s: State, job: int, now: float, edge: float) -> None:
         if s.open_flows[phase] == 0:
             continue
         for flow in range(first, last):
-            if s.active[flow] and s.due[flow] <= edge:
+            if s.due[flow] > edge:
+                continue
+            if s.asleep[flow]:
+                wake(s, flow, now)
+            else:
                 detach(s, flow)
                 s.counts[EVENTS] += 1
                 s.open_flows[phase] -= 1
@@ -196,8 +218,11 @@ def refresh(s: State, now: float) -> None:
 
 
 @compiled
-def set_levels(s: State, levels: np.ndarray, per_link: bool) -> None:
-    """Put ``levels`` (one per entry) in force; `refresh` gives the rates."""
+def set_levels(s: State, levels: np.ndarray, per_link: bool, now: float, stall: float) -> None:
+    """Put ``levels`` (one per entry) in force at ``now``; `refresh` gives the rates.
+
+    An active flow whose level changes stops for ``stall`` seconds.
+    """
     s = by_pointer(s)
     for flow in range(s.active.size):
         first, last = s.flow_entry[flow], s.flow_entry[flow + 1]
@@ -207,9 +232,14 @@ def set_levels(s: State, levels: np.ndarray, per_link: bool) -> None:
                 same = False
         if same:
             continue
-        if s.active[flow]:
+        if s.active[flow] and stall > 0:
+            stop(s, flow, now)
+            s.asleep[flow] = 1
+        elif s.active[flow]:
             mark_held(s, flow)
             mark(s, flow)
+        if s.asleep[flow]:
+            s.due[flow] = now + stall
         for entry in range(first, last):
             s.level[entry] = levels[entry]
     s.counts[PER_LINK] = 1 if per_link else 0
@@ -230,15 +260,12 @@ def reroute(s: State, links: np.ndarray, now: float) -> None:
             continue
         moving = s.active[flow]
         if moving:
-            s.left[flow] = max(s.left[flow] - s.rate[flow] * (now - s.since[flow]), 0.0)
-            s.since[flow] = now
-            detach(s, flow)
+            stop(s, flow, now)
         s.limit[flow] = least / s.width[flow]
         for entry in range(first, last):
             s.entry_link[entry] = links[entry]
         if moving:
             attach(s, flow)
-            touch_job(s, s.flow_job[flow])
     settle_due(s)
 
 

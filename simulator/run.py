@@ -92,7 +92,7 @@ class Run:
                 self._rank(now)
                 rank_at = now + tau if self._by_progress and not each else np.inf
             while self._pending and self._pending[0][0] <= now:
-                self._put_in_force(self._pending.popleft()[1])
+                self._put_in_force(self._pending.popleft()[1], now)
             engine.refresh(self.state, now)
             if now >= horizon or not (self.running or self.coming):
                 break
@@ -160,11 +160,11 @@ class Run:
         if self.scenario.policy.delay_s:
             self._pending.append((now + self.scenario.policy.delay_s, levels))
         else:
-            self._put_in_force(levels)
+            self._put_in_force(levels, now)
 
-    def _put_in_force(self, levels: Levels) -> None:
+    def _put_in_force(self, levels: Levels, now: float) -> None:
         array, per_link = as_array(self.running, levels)
-        engine.set_levels(self.state, array, per_link)
+        engine.set_levels(self.state, array, per_link, now, self.scenario.policy.stall_s)
 
     def _sample(self, now: float) -> None:
         rates = [

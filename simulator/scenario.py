@@ -223,7 +223,8 @@ class JobSection(Traffic):
 class PolicySection(Section):
     """How jobs are ranked: every ``tau_s`` (0: whenever anything happens), into ``levels``.
 
-    Levels take effect ``delay_s`` after the reports they follow from. A new job runs alone at the top level
+    Levels take effect ``delay_s`` after the reports they follow from, and stop each flow whose level they
+    change for ``stall_s``. A new job runs alone at the top level
     until ``profile_iterations`` of its iterations are done. ``half_life_s`` and ``optimism_s`` shape R
     (`simulator.progress`); ``efficiency`` turns policy leveller towards Crux (`controlplane.policies.blend`).
     """
@@ -232,6 +233,7 @@ class PolicySection(Section):
     levels: Annotated[int, Field(ge=1, le=1024)] = 8
     scope: Scope = Scope.FABRIC
     delay_s: Seconds = 0.0
+    stall_s: Seconds = 0.0
     profile_iterations: Annotated[int, Field(ge=0)] = 0
     half_life_s: Positive | None = None
     optimism_s: Seconds = 0.0

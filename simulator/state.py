@@ -61,6 +61,8 @@ class State(NamedTuple):
     active: Ints
     early: Ints
     """1 while the flow may wait without harm (slack): it then runs at level 0."""
+    asleep: Ints
+    """1 while the flow stands still because its level changed; ``due`` is when it goes on."""
     left: Floats
     rate: Floats
     fresh: Floats

@@ -43,6 +43,7 @@ SYSCTLS = {
     "net.ipv4.tcp_reordering": "127",  # a promoted flow overtakes itself
     "net.ipv4.tcp_ecn": "0",
     "net.ipv4.tcp_timestamps": "0",  # what was overtaken looks old by its stamp and is discarded
+    "net.ipv4.tcp_moderate_rcvbuf": "0",  # it would raise the window above the route's, flow by flow
     # Memory for a whole window out of order: a jumbo frame is charged twice its bytes.
     "net.ipv4.tcp_rmem": f"4096 {8 * WINDOW} {32 * WINDOW}",
     "net.ipv4.conf.all.rp_filter": "0",

@@ -47,6 +47,12 @@ def test_a_bad_file_names_the_field_and_the_mend(tmp_path, text, what, mend):
     assert "\n" not in str(caught.value)
 
 
+def test_a_huge_bad_value_is_cut(tmp_path):
+    with pytest.raises(UserError) as caught:
+        load(write(tmp_path, f'name = "a"\n[inner]\nport = "{"x" * 10_000}"\n'), Outer)
+    assert len(caught.value.what) < 80 + 100 + len(str(tmp_path))
+
+
 def test_a_missing_file_and_a_binary_one(tmp_path):
     with pytest.raises(UserError, match="does not exist"):
         load(tmp_path / "none.toml", Outer)

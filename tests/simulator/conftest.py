@@ -34,7 +34,7 @@ def started():
         array, per_link = as_array(
             running, levels_in_order([plan.id for plan in plans], groups, count, scope)
         )
-        engine.set_levels(state, array, per_link)
+        engine.set_levels(state, array, per_link, 0.0, 0.0)
         engine.refresh(state, 0.0)
         return state
 

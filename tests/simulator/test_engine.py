@@ -59,7 +59,7 @@ def test_slack_runs_out():
     a = Plan("a", (Phase(flows=(Flows((0,), 1.0),), slack=1.0),), 1)
     b = Plan("b", (Phase(flows=(Flows((0,), 2.0),)),), 1)
     state = begun(a, b)
-    engine.set_levels(state, np.array([2, 1]), False)
+    engine.set_levels(state, np.array([2, 1]), False, 0.0, 0.0)
     engine.refresh(state, 0.0)
     assert state.rate.tolist() == [0, 1]
     assert engine.advance(state, 10.0, False) == 2.0
@@ -69,8 +69,31 @@ def test_slack_runs_out():
 def test_new_levels_move_only_what_they_change(started):
     state = started([(Flows((0,), 9.0),), (Flows((0,), 9.0),)], [1.0, 1.0], 2, Scope.FABRIC)
     engine.advance(state, 3.0, False)
-    engine.set_levels(state, np.array([0, 1]), False)
+    engine.set_levels(state, np.array([0, 1]), False, 3.0, 0.0)
     engine.refresh(state, 3.0)
     assert state.rate.tolist() == [0, 1]
     assert state.left.tolist() == [6, 9]
     assert state.due.tolist() == pytest.approx([np.inf, 12])
+
+
+def test_a_flow_whose_level_changes_stands_still(started):
+    flows = [(Flows((0,), 9.0),), (Flows((0,), 9.0),), (Flows((1,), 9.0),)]
+    state = started(flows, [1.0, 1.0], 2, Scope.FABRIC)
+    engine.advance(state, 3.0, False)
+    engine.set_levels(state, np.array([0, 1, 1]), False, 3.0, 0.5)
+    engine.refresh(state, 3.0)
+    assert state.rate.tolist() == [0, 0, 1]
+    assert state.left.tolist()[:2] == [6, 9]
+    engine.advance(state, 4.0, False)
+    assert state.rate.tolist() == [0, 1, 1]
+    assert state.due.tolist() == pytest.approx([np.inf, 12.5, 9])
+
+
+def test_a_flow_keeps_what_it_has_left_when_it_is_moved(started):
+    state = started([(Flows((0,), 9.0),), (Flows((0,), 9.0),)], [1.0, 2.0], 1, Scope.FABRIC)
+    engine.advance(state, 4.0, False)
+    engine.reroute(state, np.array([0, 1]), 4.0)
+    engine.refresh(state, 4.0)
+    assert state.rate.tolist() == [1, 2]
+    assert state.left.tolist() == [7, 7]
+    assert state.due.tolist() == pytest.approx([11, 7.5])

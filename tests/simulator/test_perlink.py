@@ -14,7 +14,7 @@ def rates(started):
 
     def find(all_flows, capacity, levels):
         state = started(all_flows, capacity, 1, Scope.FABRIC)
-        engine.set_levels(state, np.array([level for row in levels for level in row]), True)
+        engine.set_levels(state, np.array([level for row in levels for level in row]), True, 0.0, 0.0)
         engine.refresh(state, 0.0)
         return state.rate.tolist()
 

@@ -124,6 +124,14 @@ def test_arrivals_departures_and_a_job_that_is_late():
     assert result.unmeasured == 1
 
 
+def test_what_switching_on_hosts_costs():
+    on_switches, on_hosts = (
+        [job.rate for job in run(scenario(PAIR, 700, stall_s=stall), "leveller").jobs] for stall in (0, 0.1)
+    )
+    assert min(on_switches) == pytest.approx(6 / 7, abs=0.01)
+    assert 0.7 < min(on_hosts) < 0.84
+
+
 @pytest.mark.parametrize(
     ("horizon", "iterations"), [(2.24, [0, 0]), (2.25, [1, 0]), (2.99, [1, 0]), (3, [1, 1])]
 )
