@@ -24,14 +24,14 @@ setup: .venv/installed
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	  apt-get install -y -qq --no-install-recommends $(PACKAGES); }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/pip install -qq --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # p4runtime-shell pins libraries that clash with ours; a test drives the softswitch with it.
 .venv-p4runtime-shell/installed: requirements-p4runtime-shell.txt
 	$(PYTHON) -m venv .venv-p4runtime-shell
-	.venv-p4runtime-shell/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv-p4runtime-shell/bin/pip install -qq --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # The generated modules of the agents' protocol; tests/proto/test_agent_proto.py fails when they are stale.

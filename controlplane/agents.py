@@ -19,17 +19,23 @@ import grpc
 import structlog
 from leveller_proto import agent_pb2, agent_pb2_grpc
 
-from controlplane.reports import HostAddress, HostReport, decode, decode_addresses
+from controlplane.reports import HostAddress, HostReport, decode, decode_addresses, size
+from leveller import unix_sockets
 from leveller.errors import UserError
 
 PROTOCOL_VERSION = 1
 HELLO_TIMEOUT_S = 5.0
+CONNECTION_TIMEOUT_S = 5.0
+"""A connection that has no stream for so long, or speaks no HTTP/2, is cut: it holds a file descriptor."""
 QUEUE_LENGTH = 1024
 """Messages that wait for one agent at most."""
 MIN_GAP_S = 0.001
 """An agent's messages are taken no faster than one in so long, on the average over `BURST_S`."""
+ITEM_GAP_S = 0.0001
+"""... and the things in them (jobs, flows, durations) no faster than this: large reports cost as much."""
 BURST_S = 1.0
 MAX_HOSTS = 16384
+MAX_VERSION = 64
 
 _OPTIONS = (
     ("grpc.so_reuseport", 0),  # a second controller on the same port is an error, not a lottery
@@ -99,6 +105,8 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         )
         self._streams: dict[str, _Stream] = {}
         self._claims: dict[str, frozenset[HostAddress]] = {}
+        self._known: set[str] = set()
+        """Hosts that have reported and are not forgotten: their claims outlive their streams."""
         self._log = structlog.get_logger("controlplane.agents")
 
     @contextlib.asynccontextmanager
@@ -108,17 +116,25 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         Raises UserError where the address cannot be listened on.
         """
         host, _, port = listen.rpartition(":")
-        server = grpc.aio.server(options=_OPTIONS)
+        timeout_ms = round(CONNECTION_TIMEOUT_S * 1e3)
+        unused = (
+            ("grpc.server_handshake_timeout_ms", timeout_ms),
+            ("grpc.max_connection_idle_ms", timeout_ms),
+        )
+        server = grpc.aio.server(options=(*_OPTIONS, *unused))
         agent_pb2_grpc.add_AgentsServicer_to_server(self, server)
         try:
-            if host != "unix":
-                # Tried by hand first: gRPC would not say why, but write lines of its own on stderr.
+            # Tried by hand first: gRPC would not say why, but write lines of its own on stderr.
+            if host == "unix":
+                unix_sockets.check(listen)
+            else:
                 family = socket.AF_INET6 if ":" in host else socket.AF_INET
                 socket.create_server((host.strip("[]"), int(port)), family=family).close()
             bound = server.add_insecure_port(listen)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise UserError(
-                f"controller.listen = {listen} cannot be listened on ({error})",
+                f"controller.listen = {listen} cannot be listened on ({reason})",
                 "free that port or give another address",
             ) from None
         await server.start()
@@ -149,7 +165,8 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         ]
 
     def forget(self, host: str) -> None:
-        """Free the addresses of ``host``, unless it is connected."""
+        """Free the addresses of ``host``; while it is connected, it keeps them."""
+        self._known.discard(host)
         if host not in self._streams:
             self._claims.pop(host, None)
 
@@ -175,18 +192,20 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         except _AdmissionError as error:
             await self._refuse(context, peer, error.code, str(error))
             return
-        yield agent_pb2.ControllerMessage(welcome=self._welcome)
-        stream.task = asyncio.create_task(self._receive(stream, requests))
+        task = stream.task = asyncio.create_task(self._receive(stream, requests))
         try:
-            async for message in _until_done(stream.messages, stream.task):
+            yield agent_pb2.ControllerMessage(welcome=self._welcome)
+            async for message in _until_done(stream.messages, task):
                 yield message
         finally:
-            stream.task.cancel()
-            await asyncio.wait([stream.task])
-            if not stream.task.cancelled() and stream.task.exception() is not None:
-                self._log.warning("stream broke", host=stream.host, error=repr(stream.task.exception()))
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled() and task.exception() is not None:
+                self._log.warning("stream broke", host=stream.host, error=repr(task.exception()))
             if self._streams.get(stream.host) is stream:
                 del self._streams[stream.host]
+                if stream.host not in self._known:
+                    del self._claims[stream.host]
                 self._log.info("agent gone", host=stream.host)
 
     def _admit(self, hello: agent_pb2.Hello) -> _Stream:
@@ -216,7 +235,8 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
             raise _AdmissionError(grpc.StatusCode.RESOURCE_EXHAUSTED, f"there are {MAX_HOSTS} hosts already")
         if before is not None and before.task is not None:
             before.task.cancel()
-        stream = self._streams[host] = _Stream(host, addresses, hello.version)
+        version = "".join(filter(str.isprintable, hello.version[:MAX_VERSION]))
+        stream = self._streams[host] = _Stream(host, addresses, version)
         self._claims[host] = addresses
         self._log.info("agent connected", host=host, addresses=sorted(map(str, addresses)))
         return stream
@@ -226,27 +246,30 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         reported = False
         allowed_s = 0.0
         async for message in requests:
+            cost_s = MIN_GAP_S
             match message.WhichOneof("body"):
                 case "report":
                     arrival_ns = self._clock_ns()
+                    cost_s += size(message.report) * ITEM_GAP_S
                     if not reported and not message.report.full:
                         self._handlers.on_refused(stream.host, "the first report is not full")
-                        continue
-                    reported = True
-                    report, refused = decode(message.report, stream.addresses)
-                    self._handlers.on_report(stream.host, report, arrival_ns, refused)
+                    else:
+                        reported = True
+                        self._known.add(stream.host)
+                        report, refused = decode(message.report, stream.addresses)
+                        self._handlers.on_report(stream.host, report, arrival_ns, refused)
                 case "probe_sent":
                     error = "".join(filter(str.isprintable, message.probe_sent.error[:200]))
                     self._handlers.on_probe_sent(stream.host, message.probe_sent.probe, error)
                 case other:
                     self._handlers.on_refused(stream.host, f"an unexpected message: {other}")
             now_s = time.monotonic()
-            allowed_s = max(allowed_s, now_s - BURST_S) + MIN_GAP_S
+            allowed_s = max(allowed_s, now_s - BURST_S) + cost_s
             await asyncio.sleep(max(allowed_s - now_s, 0.0))
 
     async def _refuse(self, context: _Context, peer: str, code: grpc.StatusCode, why: str) -> None:
-        self._log.warning("agent refused", peer=peer, reason=why)
-        self._handlers.on_refused(peer, why)
+        # Without its port, which is another each time: who tries again and again is one peer.
+        self._handlers.on_refused(peer.rpartition(":")[0] or peer, why)
         await context.abort(code, why)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import signal
+import resource
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +18,7 @@ from rich.table import Table
 from controlplane import offline
 from controlplane.policies import POLICIES, Scope
 from leveller.errors import UserError
+from leveller.logs import escape_controls
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -35,6 +36,7 @@ def controller(
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
             structlog.processors.format_exc_info,
+            escape_controls,
             structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.INFO),
@@ -47,10 +49,13 @@ async def _run(path: Path) -> None:
     # Imported here: gRPC and P4Runtime take a while to load, and ``levels`` needs neither.
     from controlplane.config import load
     from controlplane.controller import Controller
+    from leveller.signals import stop_signals
 
     config = load(path)
+    # A descriptor for each agent, switch and whoever else connects: the usual 1024 are soon used up.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await Controller(config).run(stop)
 
@@ -75,7 +80,7 @@ def levels(
     if as_json:
         sys.stdout.write(json.dumps({"levels": result}) + "\n")
     else:
-        Console().print(_levels_table(question, result))
+        Console(markup=False, emoji=False, highlight=False).print(_levels_table(question, result))
 
 
 def _levels_table(question: offline.Question, result: dict[str, int] | dict[str, dict[str, int]]) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -57,6 +57,16 @@ def _known(text: str, known: Iterable[str]) -> str:
 
 def _scope(value: object) -> object:
     return _known(value, tuple(Scope)) if isinstance(value, str) else value
+
+
+def _network(value: object) -> object:
+    """Read text here, since pydantic would name both kinds of network in what it says of it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return ip_network(value)
+    except ValueError as error:
+        raise ValueError(f"{error}; give a network, such as '10.0.2.0/24'") from None
 
 
 def _unique(field: str, values: Iterable[Hashable]) -> None:
@@ -226,7 +236,7 @@ class NextHop(Section):
 class RouteSection(Section):
     """``[[switches.routes]]``: several next hops are equal-cost."""
 
-    prefix: IPv4Network | IPv6Network
+    prefix: Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
     next_hops: tuple[NextHop, ...] = Field(min_length=1, max_length=64)
 
 

@@ -111,10 +111,12 @@ class Controller:
             began = clock()
             with self._going_on("ranking failed; the old one stays in force"):
                 self._turn()
+            ended = clock()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(began + config.tau_s):
                     await self._wake.wait()
-            await asyncio.sleep(began + config.min_interval_s - clock())
+            # A ranking that takes long must not leave its peers' messages unread: they get as much time.
+            await asyncio.sleep(max(began + config.min_interval_s - clock(), ended - began))
             self._wake.clear()
 
     async def _probe_loop(self) -> None:
@@ -195,7 +197,7 @@ class Controller:
     def _on_probe_sent(self, host: str, number: int, error: str) -> None:
         if error:
             self._metrics.probes_failed.inc()
-            flow = self._engine.paths.not_sent(number, time.monotonic_ns() / 1e9)
+            flow = self._engine.on_not_sent(host, number, time.monotonic_ns())
             self._complain("an agent cannot send a probe", host=host, flow=str(flow), error=error)
 
     def _on_refused(self, who: str, why: str) -> None:

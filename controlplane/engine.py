@@ -17,7 +17,8 @@ from controlplane.flows import Flows
 from controlplane.groups import GroupKey, GroupTable, Placement
 from controlplane.int_report import IntReport
 from controlplane.model import FiveTuple, Group, Job, Levels, Link
-from controlplane.paths import Paths, Probe
+from controlplane.origins import Origins
+from controlplane.paths import PathError, Paths, Probe
 from controlplane.policies import POLICIES
 from controlplane.policies.contention import job_components
 from controlplane.profiling import Profiler, State
@@ -106,6 +107,7 @@ class Engine:
             retry_s=times.probe_retry_s,
             refresh_s=times.probe_refresh_s,
         )
+        self._origins = Origins(config.switches)
         self._groups = GroupTable(sizes.groups, sizes.slots, forget_ns, saved.groups, saved.slots)
         self._profiler = Profiler(
             config.profiling,
@@ -153,17 +155,29 @@ class Engine:
         measured = False
         for job, iterations in observed.iterations.items():
             measured |= self._profiler.observe(job, iterations, now_ns)
-        refused = [*observed.refused, *["more flows than one host may have"] * change.refused]
+        refused = list(observed.refused)
+        if change.refused:
+            refused.append(f"{change.refused} more flows than one host may have")
         return refused, bool(observed.news or measured or change.opened or change.closed)
 
     def on_probe(self, report: IntReport, now_ns: int) -> bool:
         """Take in a sunk probe. Return whether a step should come soon. PathError: it tells no path."""
+        problem = self._origins.refuse(report)
+        if problem:
+            raise PathError(problem)
         known = self._paths.path(report.flow)
         learnt = self._paths.sunk(report, now_ns / 1e9)
         self._stale |= learnt.changed
         if learnt.changed and known is not None:
             self.suspect_paths(now_ns)
         return learnt.changed
+
+    def on_not_sent(self, host: str, number: int, now_ns: int) -> FiveTuple | None:
+        """Retry probe ``number``, which ``host`` could not send; return its flow, if it is the host's."""
+        flow = self._paths.asked(number)
+        if flow is None or self._flows.known[flow].host != host:
+            return None
+        return self._paths.not_sent(number, now_ns / 1e9)
 
     def suspect_paths(self, now_ns: int) -> None:
         """Ask for all paths again: the topology may have changed."""

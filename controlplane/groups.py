@@ -3,13 +3,16 @@
 A group is the flows of one job that take one path. Its number (1..) is the key of the switches'
 ``group_level``; a flow's slot (1..) indexes their per-flow registers. Both are handed out smallest first,
 stay with their holder, and are free for another only some time after their holder went, so that neither a
-stale table entry nor a stale register is taken for the new holder's. 0 is never handed out: it is what a
-packet without an entry has. Pure but for its own memory; the caller tells the time and persists it.
+stale table entry nor a stale register is taken for the new holder's. Where no other is left, the one whose
+holder has been gone for longest goes earlier: jobs and flows that come and go must not use up what others
+need. 0 is never handed out: it is what a packet without an entry has. Pure but for its own memory; the
+caller tells the time and persists it.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -43,7 +46,7 @@ class Numbers(Generic[Holder]):
         self._number: dict[Holder, int] = {
             holder: number for holder, number in (saved or {}).items() if 1 <= number <= limit
         }
-        self._gone_ns: dict[Holder, int] = {}
+        self._gone_ns: OrderedDict[Holder, int] = OrderedDict()  # the longest gone first
         taken = set(self._number.values())
         self._never_used = max(taken, default=0) + 1
         self._free = sorted(set(range(1, self._never_used)) - taken)  # a sorted list is a heap
@@ -56,9 +59,10 @@ class Numbers(Generic[Holder]):
             if now_ns - gone_ns >= self._free_after_ns:
                 heapq.heappush(self._free, self._number.pop(holder))
                 del self._gone_ns[holder]
-        held: dict[Holder, int] = {}
         for holder in wanted:
             self._gone_ns.pop(holder, None)
+        held: dict[Holder, int] = {}
+        for holder in wanted:
             number = self._number.get(holder) or self._take()
             if number:
                 held[holder] = self._number[holder] = number
@@ -74,11 +78,11 @@ class Numbers(Generic[Holder]):
         return dict(self._number)
 
     def _take(self) -> int:
-        """Return the smallest free number; 0 where there is none."""
+        """Return the smallest free number, or the one that rests for longest; 0 where there is none."""
         if self._free:
             return heapq.heappop(self._free)
         if self._never_used > self._limit:
-            return 0
+            return self._number.pop(self._gone_ns.popitem(last=False)[0]) if self._gone_ns else 0
         self._never_used += 1
         return self._never_used - 1
 

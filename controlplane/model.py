@@ -75,12 +75,17 @@ class Group:
     """The flows of job ``job`` that take ``path``: the unit that is ranked and written.
 
     ``load`` is what it sends in an iteration, in any unit common to all groups (1 for each where unknown).
+    ``key`` is its coflow's place in the job where somebody knows it (`controlplane.policies.hermod`): flows
+    of several coflows on one path are then several groups. ``sent`` is how much of what it now sends has
+    arrived, from 0 to 1 (None: it sends nothing, or nobody knows).
     """
 
     id: str
     job: str
     path: Path
     load: float = 1.0
+    key: tuple[int, int, int] = (0, 0, 0)
+    sent: float | None = None
 
 
 Levels = Mapping[str, Mapping[Link, int]]

@@ -109,14 +109,18 @@ def read(path: Path) -> Question:
 def answer(
     question: Question, policy: Policy, count: int, scope: Scope
 ) -> dict[str, int] | dict[str, dict[str, int]]:
-    """Return flow -> level (scope ``fabric``) or flow -> link -> level (scope ``port``), in file order."""
+    """Return flow -> level, in file order; under the other scopes flow -> link or switch -> level."""
     jobs = [Job(job.id, job.rate, job.iterations, job.intensity) for job in question.jobs]
     groups, group_of = group_flows((flow.id, flow.job, flow.links()) for flow in question.flows)
     levels = policy(jobs, groups, count, scope)
     if scope is Scope.FABRIC:
         return {flow: next(iter(levels[group].values())) for flow, group in group_of.items()}
     return {
-        flow: {str(link): level for link, level in levels[group].items()} for flow, group in group_of.items()
+        flow: {
+            link.switch if scope is Scope.SWITCH else str(link): level
+            for link, level in levels[group].items()
+        }
+        for flow, group in group_of.items()
     }
 
 

@@ -123,6 +123,11 @@ class Paths:
             probes.append(Probe(tracked.number, next(iter(tracked.flows))))
         return probes
 
+    def asked(self, number: int) -> FiveTuple | None:
+        """Return the flow that probe ``number`` was asked for, while it is out."""
+        key = self._by_number.get(number)
+        return None if key is None else next(iter(self._tracked[key].flows))
+
     def not_sent(self, number: int, now_s: float) -> FiveTuple | None:
         """Retry probe ``number``, which the agent could not send; return its flow, if known."""
         key = self._by_number.get(number)

@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence, Set
 from controlplane.model import Group, Job, Levels
 from controlplane.policies import Policy, Scope
 
+_NAMES = 4
+"""Rivals that a reason names."""
+
 
 def rank(
     policy: Policy,
@@ -40,18 +43,24 @@ def reasons(
     jobs: Sequence[Job], components: Sequence[Set[str]], profiling: Set[str], notes: Mapping[str, str]
 ) -> dict[str, str]:
     """Say in a few words why each job stands where it does; ``notes`` add what else there is to know."""
-    together = {job: component for component in components for job in component}
+    # Sorted once for each component, not for each of its jobs: a thousand may be in one.
+    together = {
+        job: (len(component) - 1, first, profiled)
+        for component in components
+        for first, profiled in [(sorted(component)[: _NAMES + 1], min(component & profiling, default=None))]
+        for job in component
+    }
     texts: dict[str, str] = {}
     for job in jobs:
-        others = sorted(together.get(job.id, frozenset()) - {job.id})
-        profiled = sorted(profiling & set(others))
+        others, first, profiled = together.get(job.id, (0, [], None))
         parts = [f"R {job.rate:.3f} after {job.iterations} iterations"]
         if job.id in profiling:
             parts = ["being profiled: alone at the top level"]
         elif profiled:
-            parts.append(f"below {profiled[0]}, which is being profiled")
+            parts.append(f"below {profiled}, which is being profiled")
         if others:
-            shown = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+            shown = ", ".join([name for name in first if name != job.id][:_NAMES])
+            shown += f" and {others - _NAMES} more" if others > _NAMES else ""
             parts.append(f"contends with {shown}")
         else:
             parts.append("contends with nobody")

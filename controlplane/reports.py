@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from itertools import islice
 from typing import NamedTuple
 
 from leveller_proto import agent_pb2
@@ -19,7 +20,13 @@ MAX_JOBS = 256
 """Jobs that one host may report; what is beyond is refused, so that no agent can fill the memory."""
 MAX_FLOWS = 16384
 """Flows that one host may report."""
+MAX_DURATIONS = 4096
+"""Durations that one report may give of a job's iterations."""
+MAX_ADDRESSES = 64
+"""Addresses that one host may speak for."""
 MAX_ID = 256
+
+_LONGEST_ADDRESS = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 
 HostAddress = IPv4Address | IPv6Address
 
@@ -57,14 +64,31 @@ class HostReport:
 
 
 def decode_addresses(texts: Iterable[str]) -> frozenset[HostAddress]:
-    """Read the addresses of a Hello. ValueError: one is no unicast address, or there is none."""
-    addresses = frozenset(ip_address(text) for text in texts)
-    if not addresses:
+    """Read the addresses of a Hello. ValueError: one is no unicast address, or there are none or too many."""
+    named = list(islice(texts, MAX_ADDRESSES + 1))
+    if not named:
         raise ValueError("no address: an agent must name the addresses that it speaks for")
+    if len(named) > MAX_ADDRESSES:
+        raise ValueError(f"more addresses than {MAX_ADDRESSES}")
+    for text in named:
+        # Whatever stands behind a % is a zone, which no packet carries, and Python takes any text for one.
+        if "%" in text or len(text) > _LONGEST_ADDRESS:
+            raise ValueError(f"{text[:_LONGEST_ADDRESS]!r} is not an address in a packet")
+    addresses = frozenset(map(ip_address, named))
     for address in addresses:
         if address.is_multicast or address.is_unspecified:
             raise ValueError(f"{address} is not the address of a host")
     return addresses
+
+
+def size(report: agent_pb2.Report) -> int:
+    """Count the things in a report: what it costs to take it in grows with them."""
+    return (
+        len(report.jobs)
+        + len(report.flows)
+        + len(report.closed)
+        + sum(len(job.iteration_ns) for job in report.jobs)
+    )
 
 
 def decode(report: agent_pb2.Report, addresses: Set[HostAddress]) -> tuple[HostReport, list[str]]:
@@ -74,6 +98,9 @@ def decode(report: agent_pb2.Report, addresses: Set[HostAddress]) -> tuple[HostR
     for job in report.jobs[:MAX_JOBS]:
         if not _is_id(job.job) or job.state == agent_pb2.JOB_STATE_UNSPECIFIED:
             refused.append(f"job {job.job[:32]!r} in state {job.state}: no id or no state")
+            continue
+        if len(job.iteration_ns) > MAX_DURATIONS:
+            refused.append(f"job {job.job!r}: more than {MAX_DURATIONS} durations in one report")
             continue
         jobs.append(
             JobReport(
@@ -108,7 +135,8 @@ def decode(report: agent_pb2.Report, addresses: Set[HostAddress]) -> tuple[HostR
         + max(len(report.flows) - MAX_FLOWS, 0)
         + max(len(report.closed) - MAX_FLOWS, 0)
     )
-    refused += ["more jobs or flows than one host may report"] * over
+    if over:
+        refused.append(f"{over} more jobs or flows than one host may report")
     return HostReport(report.monotonic_ns, report.full, tuple(jobs), tuple(flows), tuple(closed)), refused
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -59,19 +60,23 @@ class Store:
     def __init__(self, path: FilePath) -> None:
         """Open or create ``path``. Raises UserError where that cannot be, or it is something else's file."""
         self._path = path
+        # Not Path.exists, which raises for a directory that may not be looked into.
+        self._is_new = not os.path.exists(path)
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+            # One controller per store: whoever opens it keeps it until it closes. This must come before WAL
+            # mode: after it, several may open a store that has its tables already, and then none can write.
+            self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
-            # One controller per store: whoever opens it keeps it until it closes.
-            self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._prepare()
             self.saved = self._read()
         except sqlite3.OperationalError as error:
+            self._discard_new()
             mend = (
                 "another controller uses it; stop that one or give this one its own controller.store"
                 if "locked" in str(error)
-                else "controller.store must name a file in a directory that can be written to"
+                else "controller.store must name a file in a directory that can be written to and has room"
             )
             raise UserError(f"store {path} cannot be opened ({error})", mend) from None
         except (sqlite3.DatabaseError, ValueError, TypeError) as error:
@@ -84,6 +89,8 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._database.close()
+        if isinstance(error, UserError):  # the controller could not even start
+            self._discard_new()
 
     def save(self, new: Saved) -> None:
         """Make ``new`` the content of the store. sqlite3.Error: it could not be; the old content stays."""
@@ -107,6 +114,13 @@ class Store:
                 {(_flow_text(flow),): (slot,) for flow, slot in new.slots.items()},
             )
         self.saved = new
+
+    def _discard_new(self) -> None:
+        """Remove a store that was not there before: what did not start leaves nothing behind."""
+        if self._is_new:
+            for part in (self._path, f"{self._path}-wal"):
+                with contextlib.suppress(OSError, ValueError):
+                    os.unlink(part)
 
     def _prepare(self) -> None:
         (application,) = self._database.execute("PRAGMA application_id").fetchone()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import time
 import uuid
 from ipaddress import ip_address
@@ -20,6 +19,7 @@ from hostagent.session import ControllerSession, Identity
 from hostagent.state import HostState
 from leveller import __version__
 from leveller.errors import UserError
+from leveller.signals import stop_signals
 
 
 async def run(config: AgentSection) -> None:
@@ -64,8 +64,8 @@ async def run(config: AgentSection) -> None:
 
 async def _until_stopped(observer: Observer, sessions: list[ControllerSession], poll_s: float) -> None:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    loop, numbers = asyncio.get_running_loop(), stop_signals()
+    for number in numbers:
         loop.add_signal_handler(number, stop.set)
     work = [session.run() for session in sessions] + [_observe(observer, poll_s)]
     tasks: list[asyncio.Task[object]] = [asyncio.create_task(part) for part in (*work, stop.wait())]
@@ -77,7 +77,7 @@ async def _until_stopped(observer: Observer, sessions: list[ControllerSession], 
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             loop.remove_signal_handler(number)
 
 

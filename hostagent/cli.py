@@ -25,11 +25,13 @@ def agent(
 
     from hostagent.agent import run
     from hostagent.config import load
+    from leveller.logs import escape_controls
 
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
+            escape_controls,
             structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.INFO),

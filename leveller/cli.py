@@ -32,8 +32,12 @@ def _root(ctx: typer.Context, version: bool = typer.Option(False, "--version", h
         typer.echo(ctx.get_help())
 
 
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""Whatever typer has to say about a command line; it does not export the class."""
+
+
 def run(command: Callable[[], object]) -> None:
-    """Run a typer application as a whole process: UserError is one line on stderr and exit code 2."""
+    """Run a typer application as a whole process: a user's error is one line on stderr and exit code 2."""
     try:
         command()
     except UserError as error:
@@ -43,4 +47,15 @@ def run(command: Callable[[], object]) -> None:
 
 def main() -> None:
     """Entry point of the ``leveller`` command."""
-    run(app)
+    run(_command)
+
+
+def _command() -> None:
+    try:
+        sys.exit(app(standalone_mode=False))
+    except _UsageError as error:
+        what: str = error.format_message()  # type: ignore[attr-defined]
+        asked = error.ctx.command_path if error.ctx else "leveller"  # type: ignore[attr-defined]
+        if what.startswith("Usage:"):  # what it says of a command that wants more words
+            what = f"{asked} is not all of a command"
+        raise UserError(what.rstrip("."), f"see {asked} --help") from None

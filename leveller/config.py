@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from leveller.errors import UserError
 
-
 LONGEST_VALUE = 80
 """Characters of a bad value that an error shows: it is to stay one line."""
 
@@ -38,7 +37,7 @@ def load(path: Path, model: type[Model]) -> Model:
         raise UserError(f"{path} cannot be read ({error})", "it must be a readable UTF-8 text file") from None
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers and nesting beyond Python's limits
         raise UserError(f"{path} is not TOML ({error})", "mend the syntax there") from None
     try:
         return model.model_validate(data)

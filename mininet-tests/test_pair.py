@@ -26,6 +26,6 @@ def test_lowest_rate_first_lifts_both(measure):
 @pytest.mark.skipif(not shutil.which("simple_switch_grpc"), reason="bmv2 (simple_switch_grpc) is not on PATH")
 def test_static_through_bmv2(measure):
     first, second = measure("pair", "static", switch="bmv2", warmup=10, seconds=30).jobs
-    assert first.rate >= 0.93
-    # bmv2 takes its time over packets, so the second job misses some of the gaps that it would just fit into.
-    assert second.rate == pytest.approx(0.7, abs=0.1)
+    assert first.rate >= 0.95
+    # bmv2 takes its time over packets, so the second job may miss a gap that it would just fit into.
+    assert second.rate == pytest.approx(0.75, abs=0.08)

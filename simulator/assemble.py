@@ -12,7 +12,10 @@ from simulator.state import AFFECTED, NONE, Floats, Ints, State
 NOISE = 65_521
 """Uniform draws that all jobs share, each from a place of its own, so that all policies see the same ones."""
 
-_JOB = ("done", "target", "open_phases", "next_due", "ended", "jitter", "draw")
+_JOB = (
+    *("done", "target", "open_phases", "next_due", "ended", "jitter", "draw"),
+    *("cycle", "offset", "shift_at", "paused"),
+)
 _PHASE = ("duration", "slack", "needs", "missing", "open_flows", "timer")
 _FLOW = (
     *("width", "volume", "limit", "left", "rate", "since", "due"),
@@ -111,6 +114,10 @@ def _rows(plans: Sequence[Plan], draws: Sequence[int], capacity: Floats) -> dict
         "ended": never,
         "jitter": [plan.jitter for plan in plans],
         "draw": draws,
+        "cycle": np.zeros(len(plans)),
+        "offset": np.zeros(len(plans)),
+        "shift_at": -never,
+        "paused": never,
         "duration": [phase.duration for phase in phases],
         "slack": [phase.slack for phase in phases],
         "needs": [len(phase.after) for phase in phases],

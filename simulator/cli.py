@@ -30,6 +30,16 @@ ScenarioFile = Annotated[Path, typer.Argument(help="Scenario file.", metavar="SC
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+def _policies(names: str) -> list[str]:
+    from simulator.policies import SIMULATED
+
+    chosen = sorted(SIMULATED) if names == "all" else names.split(",")
+    unknown = [name for name in chosen if name not in SIMULATED]
+    if unknown:
+        raise UserError(f"--policy {unknown[0]!r}", f"choose from {', '.join(sorted(SIMULATED))}")
+    return chosen
+
+
 @sim.command(hidden=True)
 def run(
     scenario: ScenarioFile,
@@ -62,15 +72,11 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Run a scenario under several policies, side by side."""
-    from controlplane.policies import POLICIES
     from simulator import report
     from simulator.compare import compare_policies
     from simulator.scenario import read
 
-    names = list(POLICIES) if policy == "all" else policy.split(",")
-    unknown = [name for name in names if name not in POLICIES]
-    if unknown:
-        raise UserError(f"--policy {unknown[0]!r}", f"choose from {', '.join(POLICIES)}")
+    names = _policies(policy)
     settings, fabric = read(scenario)
     first = settings.seed if seed is None else seed
     with report.progress(settings.horizon_s, len(names) * seeds) as bar:
@@ -85,3 +91,44 @@ def compare(
         sys.stdout.write(json.dumps([summary.as_json() for summary in comparison]) + "\n")
     else:
         report.print_comparison(comparison)
+
+
+@sim.command()
+def sweep(
+    scenario: ScenarioFile,
+    policy: Annotated[str, typer.Option(help="Policies, with commas between.", metavar="NAMES")] = "all",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Values of a key, as policy.tau_s=0.25,1,60.", metavar="KEY=VALUES"),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Runs per combination, with as many seeds.", min=1)] = 1,
+    seed: Annotated[int | None, typer.Option(help="The first one, instead of the scenario's.", min=0)] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; default: one per core.", min=1)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep the runs here, and go on from those it has.", metavar="FILE")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write a row per run.", metavar="FILE")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw PREFIX.png, PREFIX.svg.", metavar="PREFIX")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a scenario with every combination of policies, keys' values and seeds, on all cores."""
+    from simulator import grid, sweep_report
+    from simulator.sweep import Store, cores, digest
+    from simulator.sweep import sweep as run_all
+
+    options = grid.parse(settings or ())
+    found = grid.variants(scenario, options)
+    base = next(iter(found.values()))[0]
+    first = base.seed if seed is None else seed
+    todo = grid.points(_policies(policy), options, range(first, first + seeds))
+    store = None if out is None else Store(out, digest(scenario, base))
+    with sweep_report.progress(len(todo)) as done:
+        rows = run_all(todo, found, workers or cores(), store, done)
+    if csv is not None:
+        sweep_report.write_csv(csv, rows)
+    if plot is not None:
+        sweep_report.draw(rows, plot)
+    if as_json:
+        sys.stdout.write(json.dumps(sweep_report.summary(rows)) + "\n")
+    else:
+        sweep_report.print_table(rows)

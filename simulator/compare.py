@@ -23,6 +23,12 @@ class Estimate:
     half_width: float
 
 
+def estimate(values: Sequence[float]) -> Estimate:
+    """Return the mean of one value or more, and its interval."""
+    width = NormalDist().inv_cdf(0.975) * stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return Estimate(fmean(values), width)
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A policy's runs, one per seed, in the seeds' order."""
@@ -33,9 +39,7 @@ class Summary:
 
     def estimate(self, figure: str) -> Estimate:
         """Return the mean over seeds of one of `FIGURES`."""
-        values = [float(str(run.as_json()[figure])) for run in self.runs]
-        width = NormalDist().inv_cdf(0.975) * stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
-        return Estimate(fmean(values), width)
+        return estimate([float(str(run.as_json()[figure])) for run in self.runs])
 
     def as_json(self) -> dict[str, object]:
         """Return the figures' means, their intervals' half-widths, and every run."""

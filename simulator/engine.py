@@ -14,6 +14,12 @@ from simulator.waterfill import fill_by_level
 SAME_TIME = 1e-12
 """Events closer than this, relative to the time, are one instant (rounding, not order)."""
 
+DRIFT = 0.05
+"""A job that starts an iteration this part of it too early or late is delayed again (CASSINI)."""
+
+SHIFT_EVERY = 30.0
+"""Seconds between two such delays of a job. CASSINI's paper gives no number; this one is ours."""
+
 
 @compiled
 def touch_job(s: State, job: int) -> None:
@@ -59,6 +65,20 @@ def start_iteration(s: State, job: int, now: float) -> None:
 
 
 @compiled
+def until_slot(s: State, job: int, now: float) -> float:
+    """Return how long ``job`` is to wait before its next iteration, so that it starts when it should."""
+    cycle = s.cycle[job]
+    if cycle <= 0 or now < s.shift_at[job]:
+        return 0.0
+    late = (now - s.offset[job]) % cycle
+    allowed = 1e-9 if np.isinf(s.shift_at[job]) else DRIFT
+    if late <= allowed * cycle or late >= (1 - allowed) * cycle:
+        return 0.0
+    s.shift_at[job] = now + SHIFT_EVERY
+    return float(cycle - late)
+
+
+@compiled
 def end_phase(s: State, phase: int, job: int, now: float) -> None:
     """Begin what waited for ``phase`` only; after the last one, the next iteration."""
     s.timer[phase] = np.inf
@@ -71,10 +91,14 @@ def end_phase(s: State, phase: int, job: int, now: float) -> None:
             start_phase(s, following, job, now)
     if s.open_phases[job] == 0:
         s.done[job] += 1
-        if s.done[job] < s.target[job]:
-            start_iteration(s, job, now)
-        else:
+        if s.done[job] == s.target[job]:
             s.ended[job] = now
+        else:
+            wait = until_slot(s, job, now)
+            if wait > 0:
+                s.paused[job] = now + wait
+            else:
+                start_iteration(s, job, now)
 
 
 @compiled
@@ -109,6 +133,9 @@ def wake(s: State, flow: int, now: float) -> None:
 @compiled
 def fire(s: State, job: int, now: float, edge: float) -> None:
     """Handle everything of ``job`` that is due by ``edge``."""
+    if s.paused[job] <= edge:
+        s.paused[job] = np.inf
+        start_iteration(s, job, now)
     for phase in range(s.job_phase[job], s.job_phase[job + 1]):
         first, last = s.phase_flow[phase], s.phase_flow[phase + 1]
         if s.timer[phase] <= edge:
@@ -163,7 +190,7 @@ def settle_due(s: State) -> None:
     for at in range(s.counts[DIRTY]):
         job = s.queue_jobs[at]
         s.job_marked[job] = 0
-        due = np.inf
+        due = s.paused[job]
         first, last = s.job_phase[job], s.job_phase[job + 1]
         for phase in range(first, last):
             due = min(due, s.timer[phase])
@@ -243,6 +270,20 @@ def set_levels(s: State, levels: np.ndarray, per_link: bool, now: float, stall: 
         for entry in range(first, last):
             s.level[entry] = levels[entry]
     s.counts[PER_LINK] = 1 if per_link else 0
+
+
+@compiled
+def set_shifts(s: State, offset: np.ndarray, cycle: np.ndarray) -> None:
+    """Have each job start its iterations at ``offset`` and every ``cycle`` after that (0: whenever it can).
+
+    A job for which that is new is delayed before its next iteration; after that, when it has drifted.
+    """
+    s = by_pointer(s)
+    for job in range(offset.size):
+        if s.offset[job] != offset[job] or s.cycle[job] != cycle[job]:
+            s.offset[job] = offset[job]
+            s.cycle[job] = cycle[job]
+            s.shift_at[job] = -np.inf
 
 
 @compiled

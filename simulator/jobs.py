@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controlplane.model import Link
+from controlplane.policies.hermod import Key, Kind
 from simulator.fabric import Fabric, Host
 from simulator.plan import Flows, Phase, Plan
+from simulator.replay import alone_s, sections
 from simulator.scenario import JobSection, PhaseSection, Scenario, Traffic
 from simulator.traffic import (
     Collective,
@@ -16,7 +18,7 @@ from simulator.traffic import (
     flows_between,
     full_rate_bytes_per_pair,
 )
-from simulator.workload import Drawn, Workload, draw
+from simulator.workload import Workload, draw
 
 ENDLESS = 2**62
 """Iterations of a job that runs until the horizon."""
@@ -39,19 +41,18 @@ class Arrival:
 def arrivals(scenario: Scenario, fabric: Fabric, seed: int) -> list[Arrival]:
     """Return the scenario's jobs by start time."""
     if scenario.workload is not None:
-        return _drawn_arrivals(scenario.workload, fabric, seed)
+        if isinstance(scenario.workload, Workload):
+            return _drawn_arrivals(scenario.workload, fabric, seed)
+        found = sections(scenario.workload, fabric, seed, scenario.horizon_s)
+        return [Arrival(number, job.start_s, job) for number, job in enumerate(found)]
     jobs = [Arrival(number, job.start_s, job) for number, job in enumerate(scenario.jobs)]
     return sorted(jobs, key=lambda arrival: (arrival.start, arrival.number))
 
 
 def _drawn_arrivals(workload: Workload, fabric: Fabric, seed: int) -> list[Arrival]:
     drawn = list(draw(workload, seed))
-    busy = [job.gpus * job.iterations * _ideal_guess(job, fabric) for job in drawn]
-    gap = sum(busy) / len(busy) / (workload.load * fabric.gpus)
-    found = []
-    now = 0.0
-    for number, job in enumerate(drawn):
-        section = JobSection(
+    asked = [
+        JobSection(
             id=f"job{number + 1}",
             compute_s=job.compute_s,
             bytes=job.bytes,
@@ -60,19 +61,19 @@ def _drawn_arrivals(workload: Workload, fabric: Fabric, seed: int) -> list[Arriv
             iterations=job.iterations,
             jitter=workload.jitter,
         )
+        for number, job in enumerate(drawn)
+    ]
+    busy = [
+        job.gpus * job.iterations * alone_s(section, fabric)
+        for job, section in zip(drawn, asked, strict=True)
+    ]
+    gap = sum(busy) / len(busy) / (workload.load * fabric.gpus)
+    found = []
+    now = 0.0
+    for number, (job, section) in enumerate(zip(drawn, asked, strict=True)):
         found.append(Arrival(number, now, section))
         now += job.gap * gap
     return found
-
-
-def _ideal_guess(job: Drawn, fabric: Fabric) -> float:
-    """Return an iteration's time alone when only NICs are slow."""
-    host = next(iter(fabric.hosts.values()))
-    hosts = -(-job.gpus // host.gpus)
-    kind = Collective.ALL_TO_ALL if job.all_to_all else Collective.ALL_REDUCE
-    receivers = hosts - 1 if job.all_to_all else 1
-    sent = bytes_per_pair(kind, hosts, job.bytes) * receivers
-    return job.compute_s + sent / (fabric.rate * len(host.up))
 
 
 def plan(arrival: Arrival, fabric: Fabric, taken: Mapping[str, int], choose: PathChoice) -> Plan:
@@ -115,8 +116,14 @@ def _phases_given(
         else:
             after = tuple(places[name] for name in dict.fromkeys(section.after))
         flows = _flows(section, fabric, hosts, choose)
-        phases.append(Phase(after, section.compute_s or 0.0, flows, section.slack_s))
+        phases.append(Phase(after, section.compute_s or 0.0, flows, section.slack_s, _key(section)))
     return phases
+
+
+def _key(section: PhaseSection) -> Key:
+    by_collective = {Collective.ALL_TO_ALL: Kind.EP, Collective.PIPELINE: Kind.PP}
+    kind = Kind[section.kind] if section.kind else by_collective.get(section.collective, Kind.DP)
+    return Key(section.micro_batch, kind, section.layer)
 
 
 def _flows(traffic: Traffic, fabric: Fabric, hosts: Sequence[Host], choose: PathChoice) -> tuple[Flows, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from simulator.jobs import links_of
 from simulator.plan import Plan
 from simulator.progress import Account
 from simulator.scenario import PolicySection
-from simulator.state import Ints
+from simulator.state import Ints, State
 
 RATE_DIGITS = 12
 """R is compared at this many digits, so that equal progress is a tie and not a matter of rounding."""
@@ -23,7 +24,11 @@ RATE_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A job in the fabric. ``places`` says where each of its entries' level stands in its groups' levels."""
+    """A job in the fabric.
+
+    ``rows`` says which of ``groups`` each of its rows of flows belongs to, ``places`` where each of its
+    entries' level stands in its groups' levels.
+    """
 
     number: int
     plan: Plan
@@ -32,6 +37,7 @@ class Running:
     ideal_s: float
     link_seconds: dict[int, float]
     groups: tuple[Group, ...]
+    rows: tuple[int, ...]
     places: Ints
 
     def seen(self, rate: float, done: int) -> Job:
@@ -56,22 +62,18 @@ class Running:
 def enter(number: int, plan: Plan, fabric: Fabric, start: float, taken: dict[str, int]) -> Running:
     """Return ``plan`` as a job that runs from ``start`` on, on the GPUs ``taken``."""
     capacity = fabric.capacity
-    load = dict.fromkeys(plan.paths, 0.0)
+    load = dict.fromkeys(plan.groups, 0.0)
     for phase in plan.phases:
         for flows in phase.flows:
-            load[flows.path] += flows.width * flows.volume
+            load[flows.path, phase.key] += flows.width * flows.volume
     groups = tuple(
-        Group(f"{plan.id}/{place}", plan.id, links_of(path, fabric), load[path])
-        for place, path in enumerate(plan.paths)
+        Group(f"{plan.id}/{place}", plan.id, links_of(path, fabric), load[path, key], key)
+        for place, (path, key) in enumerate(plan.groups)
     )
-    first = np.cumsum([0, *(len(path) for path in plan.paths)])
-    where = {path: int(first[place]) for place, path in enumerate(plan.paths)}
-    places = [
-        where[flows.path] + hop
-        for phase in plan.phases
-        for flows in phase.flows
-        for hop in range(len(flows.path))
-    ]
+    number_of = {group: place for place, group in enumerate(plan.groups)}
+    rows = tuple(number_of[flows.path, phase.key] for phase in plan.phases for flows in phase.flows)
+    first = np.cumsum([0, *(len(group.path) for group in groups)])
+    places = [int(first[row]) + hop for row in rows for hop in range(len(groups[row].path))]
     return Running(
         number,
         plan,
@@ -80,6 +82,7 @@ def enter(number: int, plan: Plan, fabric: Fabric, start: float, taken: dict[str
         plan.ideal_s(capacity),
         plan.link_seconds(capacity),
         groups,
+        rows,
         np.array(places, np.int64),
     )
 
@@ -92,13 +95,24 @@ class Ranking:
     settings: PolicySection
     _accounts: dict[int, Account] = field(default_factory=dict, init=False)
 
-    def levels(self, running: Sequence[Running], done: Sequence[int], now: float) -> Levels:
-        """Return every group's levels at ``now``, when the jobs have ``done`` iterations."""
+    def levels(
+        self,
+        running: Sequence[Running],
+        done: Sequence[int],
+        now: float,
+        sent: Mapping[str, float] = MappingProxyType({}),
+    ) -> Levels:
+        """Return every group's levels at ``now``, when the jobs have ``done`` iterations.
+
+        ``sent`` is what `sent` gives, for policies that ask for it.
+        """
         jobs = []
         for job, count in zip(running, done, strict=True):
             account = self._accounts.setdefault(job.number, self._open(job.start))
             jobs.append(job.seen(account.rate(count, job.ideal_s, now), count))
         groups = [group for job in running for group in job.groups]
+        if sent:
+            groups = [replace(group, sent=sent.get(group.id)) for group in groups]
         count, scope = self.settings.levels, self.settings.scope
         alone = self._profiled(running, done)
         if not alone or count == 1:
@@ -123,6 +137,21 @@ class Ranking:
         groups = [group for job in running for group in job.groups]
         components = job_components([job.plan.id for job in running], groups)
         return {next(name for name in new if name in members) for members in components if members & set(new)}
+
+
+def sent(running: Sequence[Running], state: State, now: float) -> dict[str, float]:
+    """Return, for each group with flows under way at ``now``, how much of the slowest one has arrived."""
+    left = state.left - state.rate * (now - state.since)
+    share = 1 - left / np.where(state.volume > 0, state.volume, 1)
+    found: dict[str, float] = {}
+    flow = 0
+    for job in running:
+        for row in job.rows:
+            if state.active[flow]:
+                group = job.groups[row].id
+                found[group] = min(found.get(group, 1.0), float(share[flow]))
+            flow += 1
+    return found
 
 
 def as_array(running: Sequence[Running], levels: Levels) -> tuple[Ints, bool]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from leveller.errors import UserError
 from simulator.compare import FIGURES, Summary
@@ -69,7 +69,8 @@ def print_result(result: Result) -> None:
 
 def print_comparison(comparison: Sequence[Summary]) -> None:
     """Print the policies' figures side by side, with confidence intervals where there are several seeds."""
-    table = Table("policy", "minimum R", "average R", "Jain", "GPU utilization", "events", "wall s")
+    names = Column("policy", min_width=max((len(one.policy) for one in comparison), default=0))
+    table = Table(names, "minimum R", "average R", "Jain", "GPU utilization", "events", "wall s")
     for summary in comparison:
         estimates = [summary.estimate(figure) for figure in FIGURES]
         table.add_row(

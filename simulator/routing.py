@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from controlplane.policies.crux import Demand, choose_paths
 from simulator.fabric import Fabric, Host
-from simulator.plan import Flows, LinkPath, Phase, Plan
+from simulator.plan import Flows, LinkPath, Plan
 from simulator.ranking import Running, enter
 
 
@@ -63,11 +63,9 @@ class Router:
 def _moved(plan: Plan, place: int, new: dict[tuple[int, LinkPath], LinkPath]) -> Plan:
     """Return ``plan`` with its flows on their new paths, in the same rows."""
     phases = tuple(
-        Phase(
-            phase.after,
-            phase.duration,
-            tuple(Flows(new[place, flows.path], flows.volume, flows.width) for flows in phase.flows),
-            phase.slack,
+        replace(
+            phase,
+            flows=tuple(Flows(new[place, flows.path], flows.volume, flows.width) for flows in phase.flows),
         )
         for phase in plan.phases
     )

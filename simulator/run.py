@@ -9,13 +9,11 @@ from collections.abc import Callable
 import numpy as np
 
 from controlplane.model import Levels
-from controlplane.policies import POLICIES
-from controlplane.policies.blend import blend
-from leveller.errors import UserError
-from simulator import assemble, engine
+from simulator import assemble, engine, shifts
 from simulator.fabric import Fabric
 from simulator.jobs import Arrival, arrivals, plan
-from simulator.ranking import Ranking, Running, as_array, enter
+from simulator.policies import choose
+from simulator.ranking import Ranking, Running, as_array, enter, sent
 from simulator.results import JobResult, Result
 from simulator.routing import Router
 from simulator.scenario import Scenario
@@ -24,9 +22,6 @@ from simulator.traffic import ecmp, place
 
 SAMPLES = 200
 """Points of R over time, evenly over the horizon."""
-
-IGNORE_PROGRESS = frozenset({"crux", "fair", "sincronia", "static"})
-"""Policies that no progress changes: they are asked when jobs come or go, and not every tau."""
 
 
 def simulate(
@@ -41,8 +36,6 @@ def simulate(
     ``seed`` (default: the scenario's) draws paths, random placement, jitter and a generated workload.
     Raises UserError for a policy that does not exist.
     """
-    if policy not in POLICIES:
-        raise UserError(f"there is no policy {policy!r}", f"choose one of {', '.join(POLICIES)}")
     started = time.perf_counter()
     run = Run(scenario, fabric, policy, scenario.seed if seed is None else seed)
     run.go(progress or (lambda _: None))
@@ -74,23 +67,22 @@ class Run:
         self.busy = np.zeros(len(fabric.links))
         self.history: list[tuple[float, float, float]] = []
         self._free = {name: host.gpus for name, host in fabric.hosts.items()}
-        knob = blend(scenario.policy.efficiency) if policy == "leveller" else POLICIES[policy]
-        self._ranking = Ranking(knob, scenario.policy)
-        self._by_progress = policy not in IGNORE_PROGRESS
+        self._policy, self._settings = choose(policy, scenario.policy)
+        self._ranking = Ranking(self._policy.levels, self._settings)
         self._router = Router(fabric) if policy == "crux" and fabric.hosts else None
         self._ranks = policy != "fair"  # which leaves everything at level 0, where it starts
         self._pending: deque[tuple[float, Levels]] = deque()
 
     def go(self, progress: Callable[[float], object]) -> None:
         """Run to the horizon, or until all jobs have ended."""
-        tau, horizon = self.scenario.policy.tau_s, self.scenario.horizon_s
-        each = self._by_progress and tau == 0
+        tau, horizon = self._settings.tau_s, self.scenario.horizon_s
+        each = self._policy.by_progress and tau == 0
         sample_every = horizon / SAMPLES
         now, rank_at, sample_at = 0.0, np.inf, sample_every
         while True:
             if (self._change_jobs(now) and self._ranks) or each or now >= rank_at:
                 self._rank(now)
-                rank_at = now + tau if self._by_progress and not each else np.inf
+                rank_at = now + tau if self._policy.by_progress and not each else np.inf
             while self._pending and self._pending[0][0] <= now:
                 self._put_in_force(self._pending.popleft()[1], now)
             engine.refresh(self.state, now)
@@ -156,15 +148,18 @@ class Run:
         return fresh
 
     def _rank(self, now: float) -> None:
-        levels = self._ranking.levels(self.running, self.state.done.tolist(), now)
-        if self.scenario.policy.delay_s:
-            self._pending.append((now + self.scenario.policy.delay_s, levels))
+        flows = sent(self.running, self.state, now) if self._policy.sees_flows else {}
+        levels = self._ranking.levels(self.running, self.state.done.tolist(), now, flows)
+        if self._policy.shifts:
+            engine.set_shifts(self.state, *shifts.as_arrays(self.running, self.fabric))
+        if self._settings.delay_s:
+            self._pending.append((now + self._settings.delay_s, levels))
         else:
             self._put_in_force(levels, now)
 
     def _put_in_force(self, levels: Levels, now: float) -> None:
         array, per_link = as_array(self.running, levels)
-        engine.set_levels(self.state, array, per_link, now, self.scenario.policy.stall_s)
+        engine.set_levels(self.state, array, per_link, now, self._settings.stall_s)
 
     def _sample(self, now: float) -> None:
         rates = [

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections import defaultdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from controlplane.model import Link
-from controlplane.policies import Scope
+from controlplane.policies import Scope, leveller_host
 from leveller.config import Section, load
 from leveller.errors import UserError
+from simulator import profiles
 from simulator.fabric import Fabric, Sizes, clos, parallel
+from simulator.traces.choose import notes
+from simulator.traces.sections import AcmeTrace, LingjunLike, LingjunPeak, LingjunTrace
 from simulator.traffic import Collective, Placement
 from simulator.workload import Workload
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=100_000)]
+MAX_ITERATIONS = 100_000
+Count = Annotated[int, Field(ge=1, le=MAX_ITERATIONS)]
 Small = Annotated[int, Field(ge=1, le=1024)]
 
 MAX_JOBS = 20_000
@@ -157,10 +162,15 @@ class Traffic(Section):
 class PhaseSection(Traffic):
     """A phase of an iteration: computing (``compute_s``) or communicating, once those in ``after`` end.
 
-    Without ``after`` it follows the phase above it.
+    Without ``after`` it follows the phase above it. ``micro_batch``, ``kind`` and ``layer`` say which of the
+    job's coflows goes first, for the policies that ask (`controlplane.policies.hermod`); without ``kind``, an
+    all-to-all is for experts (EP), a pipeline PP, all else DP.
     """
 
     name: str | None = None
+    micro_batch: Annotated[int, Field(ge=0)] = 0
+    kind: Literal["DP", "EP", "PP", "TP"] | None = None
+    layer: Annotated[int, Field(ge=0)] = 0
     compute_s: Seconds | None = None
     after: list[str] | None = None
 
@@ -174,10 +184,12 @@ class PhaseSection(Traffic):
 class JobSection(Traffic):
     """A job: an iteration computes for ``compute_s``, then communicates; or it has ``phases`` of its own.
 
-    The last ``overlap_s`` of computing go on while it communicates.
+    The last ``overlap_s`` of computing go on while it communicates. What the job does not say itself, a
+    ``profile`` of `simulator.profiles` does.
     """
 
     id: Annotated[str, Field(min_length=1)]
+    profile: str | None = None
     compute_s: Seconds | None = None
     overlap_s: Seconds = 0.0
     phases: Annotated[list[PhaseSection], Field(min_length=1)] | None = None
@@ -187,6 +199,11 @@ class JobSection(Traffic):
     iterations: Count | None = None
     weight: Positive = 1.0
     jitter: Seconds = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, data: object) -> object:
+        return profiles.fill(data) if isinstance(data, dict) and "profile" in data else data
 
     @model_validator(mode="after")
     def _consistent(self) -> JobSection:
@@ -227,6 +244,7 @@ class PolicySection(Section):
     change for ``stall_s``. A new job runs alone at the top level
     until ``profile_iterations`` of its iterations are done. ``half_life_s`` and ``optimism_s`` shape R
     (`simulator.progress`); ``efficiency`` turns policy leveller towards Crux (`controlplane.policies.blend`).
+    ``host_tau_s`` and ``host_stall_s`` are what policy leveller-host has for ``tau_s`` and ``stall_s``.
     """
 
     tau_s: Seconds = 0.25
@@ -238,6 +256,29 @@ class PolicySection(Section):
     half_life_s: Positive | None = None
     optimism_s: Seconds = 0.0
     efficiency: Annotated[float, Field(ge=0, le=1)] = 0.0
+    host_tau_s: Seconds = leveller_host.TAU_S
+    host_stall_s: Seconds = leveller_host.STALL_S
+
+
+def _workload_kind(value: Any) -> str:  # noqa: ANN401
+    if isinstance(value, dict):
+        return str(value.get("kind", "drawn"))
+    return str(getattr(value, "kind", "drawn"))
+
+
+AnyWorkload = Annotated[
+    Annotated[Workload, Tag("drawn")]
+    | Annotated[LingjunTrace, Tag("lingjun")]
+    | Annotated[AcmeTrace, Tag("acme")]
+    | Annotated[LingjunPeak, Tag("lingjun-peak")]
+    | Annotated[LingjunLike, Tag("lingjun-like")],
+    Discriminator(
+        _workload_kind,
+        custom_error_type="workload_kind",
+        custom_error_message="kind is one of drawn, lingjun, acme, lingjun-peak, lingjun-like",
+    ),
+]
+"""What ``[workload]`` can be; ``kind`` is "drawn" unless it says otherwise."""
 
 
 class Scenario(Section):
@@ -251,7 +292,7 @@ class Scenario(Section):
     ]
     policy: PolicySection = PolicySection()
     jobs: list[JobSection] = Field(default_factory=list)
-    workload: Workload | None = None
+    workload: AnyWorkload | None = None
 
     @field_validator("jobs", mode="before")
     @classmethod
@@ -275,8 +316,24 @@ class Scenario(Section):
 
 
 def read(path: Path) -> tuple[Scenario, Fabric]:
-    """Read a scenario and build its fabric. Raises UserError naming the file, the key and the mend."""
-    scenario = load(path, Scenario)
+    """Read a scenario and build its fabric. Raises UserError naming the file, the key and the mend.
+
+    Rows of a trace that cannot be used are logged, as warnings.
+    """
+    scenario, fabric = prepare(path, load(path, Scenario))
+    if scenario.workload is not None and not isinstance(scenario.workload, Workload):
+        for note in notes(scenario.workload, fabric):
+            logging.getLogger(__name__).warning("%s", note)
+    return scenario, fabric
+
+
+def prepare(path: Path, scenario: Scenario) -> tuple[Scenario, Fabric]:
+    """Return ``scenario``, as ``path`` has it, with the paths of its files, and its fabric.
+
+    Raises UserError where a job and the fabric do not fit.
+    """
+    if scenario.workload is not None and not isinstance(scenario.workload, Workload):
+        scenario = scenario.model_copy(update={"workload": scenario.workload.within(path.parent)})
     try:
         fabric = scenario.fabric.build(path.parent)
     except UserError as error:

@@ -40,6 +40,14 @@ class State(NamedTuple):
     """Relative half-width of its compute phases' spread."""
     draw: Ints
     """Where in ``noise`` its draws start."""
+    cycle: Floats
+    """The length of the iterations of a job that is to start them at certain times (0: at any)."""
+    offset: Floats
+    """Those times: this one, and every ``cycle`` after it."""
+    shift_at: Floats
+    """When it may next be delayed for that; -inf where it never was."""
+    paused: Floats
+    """When its next iteration starts; inf while one runs."""
     # phases
     phase_flow: Ints
     phase_next: Ints

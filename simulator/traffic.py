@@ -105,8 +105,10 @@ def place(
     """Return how many of ``gpus`` GPUs to take on which hosts, in ring order, or None where too few are free.
 
     ``free`` gives the free GPUs of every host. Hosts of a leaf follow each other in the ring when packed, and
-    come in the order they were drawn when random.
+    come in the order they were drawn when random. A fabric without hosts has room for everybody.
     """
+    if not fabric.hosts:
+        return {}
     if sum(free.values()) < gpus:
         return None
     if placement is Placement.RANDOM:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -23,6 +23,7 @@ class Workload(Section):
     jobs as if each ran alone: contention makes them longer.
     """
 
+    kind: Literal["drawn"] = "drawn"
     jobs: Annotated[int, Field(ge=1, le=20_000)]
     load: Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)] = 0.8
     gpus: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = Field(default=[8, 16, 32, 64])

@@ -14,6 +14,7 @@ import structlog
 from pyroute2 import IPRoute
 
 from leveller.errors import UserError
+from leveller.signals import stop_signals
 from softswitch import compiler, offloads, options, queues
 from softswitch.dataplane import Dataplane
 from softswitch.p4runtime import server
@@ -24,7 +25,7 @@ from softswitch.ports import Port
 
 _log = structlog.get_logger(__name__)
 
-_LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "error": 40, "off": 100}
+_LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "error": 40, "off": 60}
 _SWITCH_INTERVAL = 0.0005
 """Seconds after which a thread gives up Python's lock: what a Write may hold packets up, and the reverse."""
 _GRACE = 0.5
@@ -105,7 +106,7 @@ def _compile(path: Path, count: int) -> Pipeline:
         raise UserError(f"{path} cannot be read ({error.strerror})", "give the JSON that p4c wrote") from None
     except compiler.Unsupported as error:
         raise UserError(f"{path}: {error}", "change the program, or run it on bmv2") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: nested deeper than Python goes
         raise UserError(
             f"{path} is not what p4c writes for v1model ({error})", "compile it with p4c"
         ) from None
@@ -116,7 +117,7 @@ def _configure_log(level: str) -> None:
     number = _LEVELS[level]
     logging.basicConfig(level=number, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(number),
+        wrapper_class=structlog.make_filtering_bound_logger(min(number, logging.CRITICAL)),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         processors=[
             structlog.processors.add_log_level,
@@ -127,7 +128,7 @@ def _configure_log(level: str) -> None:
 
 
 def _on_signals(handler: Callable[..., None]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in stop_signals():
         signal.signal(number, handler)
 
 

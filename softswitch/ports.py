@@ -78,6 +78,11 @@ class Port:
                 self.senders.append(sender)
         except OSError as error:
             self.close()
+            if isinstance(error, PermissionError):
+                raise UserError(
+                    f"interface {interface} cannot be set up ({error.strerror})",
+                    "run as root, with CAP_NET_RAW and CAP_NET_ADMIN",
+                ) from None
             raise UserError(
                 f"interface {interface} cannot be used ({error.strerror})", "it must be an Ethernet interface"
             ) from None

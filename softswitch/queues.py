@@ -27,6 +27,8 @@ _ROOT = 0x1_0000
 _PORT_CLASS = 0x1_0100
 _LEAF_RATE = 125
 """bytes/s a leaf may send out of turn: next to nothing, yet 9,000 bytes of it fit HTB's 274 s clock."""
+_LONGEST_FRAME_SECONDS = 200
+"""Where frames are larger still (the loopback's), the leaf's rate is what sends one in so long."""
 _LINE_RATE = 12_500_000_000
 """bytes/s of a port that is not limited: more than any interface has, so that the interface itself decides
 when the queues build, and they still drain in strict order."""
@@ -62,6 +64,7 @@ def install(netlink: IPRoute, port: PortQueues) -> None:
     frame = mtu + 18
     rate = (port.rate or 8 * _LINE_RATE) // 8
     burst = max(3 * frame, int(rate * _BURST_SECONDS))
+    leaf_rate = max(_LEAF_RATE, frame // _LONGEST_FRAME_SECONDS)
     remove(netlink, port.interface)
     if (other := _root_qdisc(netlink, index)) is not None:
         raise UserError(
@@ -90,7 +93,7 @@ def install(netlink: IPRoute, port: PortQueues) -> None:
                 index,
                 handle,
                 parent=_PORT_CLASS,
-                rate=_LEAF_RATE,
+                rate=leaf_rate,
                 # Twice the port's rate: only the port's class may hold a queue back, never its own ceiling.
                 ceil=2 * rate,
                 burst=frame,

@@ -27,7 +27,7 @@ def demo(
     seconds: Annotated[float, typer.Option(help="How long each policy is measured.")] = 36.0,
     warmup: Annotated[float, typer.Option(help="Seconds before that, profiling included.")] = 30.0,
     switch: Annotated[str, typer.Option(help="softswitch or bmv2.")] = "softswitch",
-    scope: Annotated[str, typer.Option(help="fabric or port: how far one level reaches.")] = "fabric",
+    scope: Annotated[str, typer.Option(help="fabric, switch or port: how far one level reaches.")] = "fabric",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and progress on stderr.")] = False,
 ) -> None:
     """Run training jobs through P4 switches in a lab, policy by policy, and compare their progress."""

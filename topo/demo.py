@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from controlplane.model import Path
 from topo import measure, namespace, theory
 from topo.fabric import Fabric
 from topo.files import Policy
@@ -103,14 +104,15 @@ def _run_policy(plan: Plan, fabric: Fabric, policy: str, say: Say) -> Outcome:
         begin = lab.jobs[0].start + plan.warmup_s
         end = begin + plan.seconds
         status: dict[str, Any] | None = None
+        paths: dict[str, list[Path]] | None = None
         while (now := time.time()) < end:
             lab.check()
             with contextlib.suppress(OSError):
                 status = lab.status()
+                paths = theory.flow_paths(status, scenario) or paths
             doing = "warming up" if now < begin else "measuring"
             say(doing, 1 - (end - now) / (plan.warmup_s + plan.seconds), status)
             time.sleep(min(0.5, max(0.0, end - now)))
-        paths = theory.flow_paths(status, scenario) if status else None
         expected = theory.long_run(scenario, fabric, policy, plan.scope, paths) if paths else {}
         return Outcome(policy, tuple(_outcomes(lab, scenario, begin, end, expected)))
 

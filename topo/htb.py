@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topo.lossless import MTU
+from topo.lossless import FRAME
 
 FLOOR = 1000
 """bit/s guaranteed to a leaf: HTB wants some, and all of it is taken from strictness, so next to none."""
@@ -38,7 +38,7 @@ def commands(interface: str, rate: int, queues: int, depth: int, dscps: Sequence
     takes every other DSCP: control traffic, whose DSCP the program leaves alone. Each queue holds ``depth``
     packets.
     """
-    burst = f"burst {2 * MTU} cburst {2 * MTU} quantum {MTU + 14}"
+    burst = f"burst {2 * FRAME} cburst {2 * FRAME} quantum {FRAME}"
     lines = [
         f"qdisc add dev {interface} root handle 1: htb default {0x10 + queues - 1:x}",
         f"class add dev {interface} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit {burst}",

@@ -10,14 +10,25 @@ from __future__ import annotations
 
 from topo.fabric import ROUTER_MAC, Host
 
-MTU = 9000
-"""Bytes of IP packet: jumbo, because the switches are programs and pay per packet."""
+WINDOW = 2 * 0xFFFF
+"""Bytes that a TCP flow may have in flight: 128 KiB, the most that a window scale of 1 can announce.
 
-WINDOW = 128 * 1024
-"""Bytes that a TCP flow may have in flight."""
+Linux forgets a route's window clamp once it has seen how full packets are (since 6.6), but never the scale
+that it chose for that clamp. One byte more would mean a scale of 2, and twice the window.
+"""
 
-HEADERS = 14 + 20 + 20
-"""Ethernet, IPv4 and TCP without options: bytes that a queue's rate counts besides the payload."""
+SEGMENT = WINDOW // 15
+"""Payload bytes of a full frame: jumbo, because the switches are programs and pay per packet.
+
+A whole number of them makes up a window: else flows settle on different mixtures of full and partial
+frames, and on shares that differ by some per cent for good.
+"""
+
+MTU = SEGMENT + 20 + 20
+"""Bytes of IP packet: payload, IPv4 and TCP without options."""
+
+FRAME = MTU + 14
+"""Bytes of a full Ethernet frame, as a queue counts them."""
 
 SLACK = 0.985
 """Share of the line that an all-reduce may count on: the rest is timers and spurious retransmissions.
@@ -26,11 +37,8 @@ Without it the worked examples stand on a knife's edge: a job that has to fit ex
 compute phases misses them by a millisecond and waits for one phase more.
 """
 
-EFFICIENCY = SLACK * (MTU - HEADERS + 14) / (MTU + 14)
-"""Payload bytes per byte on the wire, as a queue counts them."""
-
-SEGMENT = MTU - HEADERS + 14
-"""Payload bytes of a full frame."""
+EFFICIENCY = SLACK * SEGMENT / FRAME
+"""Payload bytes per byte that a line could carry."""
 
 QUEUE_DEPTH = 1000
 """Packets a switch queue must hold: the windows of some 60 flows, and their pure ACKs."""

@@ -26,10 +26,11 @@ PAIR_ITERATIONS = 400
 def levels(jobs: Sequence[Job], groups: Sequence[Group], count: int, scope: Scope) -> Levels:
     """Rank jobs by decreasing priority P = k I; ties go to the smaller id (as text).
 
-    Under scope ``fabric`` a job has one level, by Crux's own compression. Under ``port``, which the paper
-    does not have, the jobs that meet on a link are ranked by P there. ValueError as for every policy.
+    Under scope ``fabric`` a job has one level, by Crux's own compression. Under the others, which the paper
+    does not have, the jobs that meet on a switch or link are ranked by P there. ValueError as for every
+    policy.
     """
-    if scope is Scope.PORT:
+    if scope is not Scope.FABRIC:
         return levels_in_order(order(jobs), groups, count, scope)
     if count < 1:
         raise ValueError(f"count = {count}: there must be at least one level")

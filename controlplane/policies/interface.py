@@ -14,6 +14,9 @@ class Scope(StrEnum):
 
     FABRIC = "fabric"
     """One level per flow for the whole fabric, as the paper has it."""
+    SWITCH = "switch"
+    """A level per switch: only what contends on a switch's own ports is ranked there. It is what ``port``
+    gives, except where a path leaves one switch by several ports: these then share a level."""
     PORT = "port"
     """A level per switch egress port: only jobs that meet there are ranked there."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from controlplane.model import Group, Levels, Link
-from controlplane.policies.contention import group_components
+from controlplane.model import Group, Levels, Link, Path
 from controlplane.policies.interface import Scope
+from controlplane.policies.pruning import prune
 
 
 def levels_in_order(order: Sequence[str], groups: Sequence[Group], count: int, scope: Scope) -> Levels:
@@ -23,32 +23,31 @@ def levels_in_order(order: Sequence[str], groups: Sequence[Group], count: int, s
             raise ValueError(f"group {group.id}: job {group.job!r} is not among the jobs")
     match scope:
         case Scope.FABRIC:
-            level = prune(position, groups, count)
-            return {group.id: dict.fromkeys(group.path, level[group.id]) for group in groups}
+            owners = [position[group.job] for group in groups]
+            level = prune(owners, [group.path for group in groups], count)
+            return {group.id: dict.fromkeys(group.path, at) for group, at in zip(groups, level, strict=True)}
+        case Scope.SWITCH:
+            return prune_per_switch(position, groups, count)
         case Scope.PORT:
             return rank_per_port(position, groups, count)
 
 
-def prune(position: Mapping[str, int], groups: Sequence[Group], count: int) -> dict[str, int]:
-    """Compress an order of jobs to ``count`` levels: the paper's pruning of the contention graph.
+def prune_per_switch(position: Mapping[str, int], groups: Sequence[Group], count: int) -> Levels:
+    """Prune the contention graph of each switch by itself, a node being a group on that switch."""
+    # No link is of two switches, so the graphs of all switches can be pruned as one.
+    nodes = [(group, links) for group in groups for links in _by_switch(group.path)]
+    level = prune([position[group.job] for group, _ in nodes], [links for _, links in nodes], count)
+    levels: dict[str, dict[Link, int]] = {group.id: {} for group in groups}
+    for (group, links), at in zip(nodes, level, strict=True):
+        levels[group.id].update(dict.fromkeys(links, at))
+    return levels
 
-    From the top level down, in each connected component the groups of the first job take the level and leave
-    the graph; what is left gets level 0. All groups of that job in the component go together (they tie). A
-    group that contends with nobody is a component of its own and so gets the top level.
-    """
-    levels: dict[str, int] = {}
-    left = list(groups)
-    for level in range(count - 1, 0, -1):
-        rest: list[Group] = []
-        for component in group_components(left):
-            first = min(position[group.job] for group in component)
-            for group in component:
-                if position[group.job] == first:
-                    levels[group.id] = level
-                else:
-                    rest.append(group)
-        left = rest
-    return levels | {group.id: 0 for group in left}
+
+def _by_switch(path: Path) -> Iterable[Path]:
+    links: defaultdict[str, Path] = defaultdict(tuple)
+    for link in path:
+        links[link.switch] += (link,)
+    return links.values()
 
 
 def rank_per_port(position: Mapping[str, int], groups: Sequence[Group], count: int) -> Levels:

@@ -20,10 +20,11 @@ def levels(jobs: Sequence[Job], groups: Sequence[Group], count: int, scope: Scop
     """Rank jobs in BSSI's order, weighted by their ``weight``.
 
     Under scope ``fabric`` the first ``count`` - 1 jobs get a level each and the rest share the last, as in
-    the paper; under ``port`` so do the jobs that meet on each link. ValueError as for every policy.
+    the paper; under the others so do the jobs that meet on each switch or link. ValueError as for every
+    policy.
     """
     order = bssi(jobs, groups)
-    if scope is Scope.PORT:
+    if scope is not Scope.FABRIC:
         return levels_in_order(order, groups, count, scope)
     if count < 1:
         raise ValueError(f"count = {count}: there must be at least one level")

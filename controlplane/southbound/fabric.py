@@ -153,8 +153,10 @@ class Fabric:
         try:
             report = parse(packet.payload, self._dscp)
         except ReportError as error:
-            self._bad_reports[switch] += 1
-            log.warning("packet-in is not an INT probe", switch=switch, reason=str(error))
+            # Counted always, told only now and then: hosts decide how many come.
+            count = self._bad_reports[switch] = self._bad_reports[switch] + 1
+            if count.bit_count() == 1:
+                log.warning("packet-in is not an INT probe", switch=switch, reason=str(error), so_far=count)
             return
         if self._on_report is not None:
             self._on_report(switch, report)

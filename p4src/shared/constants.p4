@@ -27,6 +27,7 @@ const bit<4> INT_VERSION = 2;
 const bit<8> INT_EMPTY_WORDS = 3;   // shim length of an empty stack: the INT-MD header alone
 const bit<8> INT_MAX_HOPS = 16;     // the edge allows a host's probe no more
 const bit<16> INT_FRESH_MAX_BYTES = 128;  // a host's probe, IP packet (IPv6: its payload)
+const bit<32> INT_FRESH_MAX_FRAME = 190;  // ... with Ethernet, two VLAN tags and, if need be, an IPv6 header
 const bit<16> INT_MTU = 1500;       // a probe grows no further than this, IP header included
 
 // Why a packet-in was sent.
@@ -37,7 +38,11 @@ const bit<16> CNP_UDP_BYTES = 40;   // UDP 8 + BTH 12 + 16 reserved + ICRC 4 (In
 const bit<8> BTH_OPCODE_CNP = 0x81;
 const bit<8> ICMPV6_ND_FIRST = 133; // RFC 4861: router solicitation 133 .. redirect 137
 const bit<8> ICMPV6_ND_LAST = 137;
-const bit<16> ND_MAX_BYTES = 128;
+const bit<16> ND_MAX_BYTES = 40;    // a solicitation or advertisement with a link address and a nonce
+// Behind the IP packet a frame has nothing but the padding of a short one. More is hidden data.
+const bit<32> PADDED_MAX_BYTES = 68;  // the shortest frame, with two VLAN tags
+const bit<32> ETHERNET_MAX_BYTES = 22;  // in front of the IP header, with two VLAN tags
+const bit<32> IPV6_BYTES = 40;
 const bit<8> HOP_LIMIT_MAX = 255;   // RFC 5082: 255 has not been forwarded by any router
 
 // What holds until the controller writes something else.

@@ -1,7 +1,7 @@
 // The gate for packets whose DSCP says INT: well-formed probes pass, all else is dropped and counted.
 //
 // Only probes (D bit set) are INT traffic here, from whatever port. A host may send nothing but a fresh one:
-// small, with an empty stack, no flags, and instructions that this switch can carry out; its hops are limited
+// small (with nothing behind the IP packet either), with an empty stack, no flags, and instructions that this switch can carry out; its hops are limited
 // to what the fabric allows. So a tenant can neither forge a path nor fill the control level with data.
 
 control IntEdge(inout headers_t hdr, inout metadata_t meta, in standard_metadata_t standard_metadata) {
@@ -30,6 +30,7 @@ control IntEdge(inout headers_t hdr, inout metadata_t meta, in standard_metadata
                 meta.telemetry.probe = 1;
             } else if (meta.telemetry.understood == 1 && hdr.int_shim.length == INT_EMPTY_WORDS
                     && hdr.int_md.e == 0 && hdr.int_md.m == 0
+                    && standard_metadata.packet_length <= INT_FRESH_MAX_FRAME
                     && (hdr.ipv4.isValid() && hdr.ipv4.more_fragments == 0
                             && hdr.ipv4.total_len <= INT_FRESH_MAX_BYTES
                         || hdr.ipv6.isValid() && hdr.ipv6.payload_len <= INT_FRESH_MAX_BYTES)) {

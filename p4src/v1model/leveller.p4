@@ -69,7 +69,7 @@ control LevellerIngress(inout headers_t hdr,
             if (meta.dscp == INT_DSCP) {
                 int_edge.apply(hdr, meta, standard_metadata);
             } else {
-                control_traffic.apply(hdr, meta);
+                control_traffic.apply(hdr, meta, standard_metadata);
             }
             if (meta.refused == 0 && standard_metadata.parser_error == error.NoError) {
                 forwarding.apply(hdr, meta, standard_metadata);

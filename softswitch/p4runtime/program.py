@@ -48,7 +48,7 @@ def realize(config: p4r.ForwardingPipelineConfig, queues: int) -> Program:
         pipeline = compiler.compile_program(config.p4_device_config, queues, optional)
     except compiler.Unsupported as error:
         raise invalid(f"the program cannot run here: {error}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: nested deeper than Python goes
         raise invalid(f"p4_device_config is not a program that p4c wrote for v1model: {error}") from None
     p4info.check(info, pipeline)
     for profile in info.profiles.values():

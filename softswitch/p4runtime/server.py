@@ -11,6 +11,7 @@ from pathlib import Path
 import grpc
 from finsy.proto import p4r_grpc
 
+from leveller import unix_sockets
 from leveller.errors import UserError
 from softswitch.p4runtime.arbitration import MAX_STREAMS
 from softswitch.p4runtime.device import Device
@@ -91,7 +92,10 @@ def _credentials(tls: Tls) -> grpc.ServerCredentials:
 def _try_bind(address: str) -> None:
     """Raise UserError for an address that cannot be bound; gRPC would add lines of its own."""
     if address.startswith("unix:"):
-        return
+        try:
+            return unix_sockets.check(address)
+        except OSError as error:
+            raise _unusable(address, str(error.strerror or error)) from None
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 0xFFFF:
         raise _unusable(address, "it is not HOST:PORT")
@@ -103,7 +107,7 @@ def _try_bind(address: str) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(where)
             probe.listen(1)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: no host can have that name
         raise _unusable(address, str(error)) from None
 
 

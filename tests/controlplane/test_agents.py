@@ -135,18 +135,72 @@ async def test_who_says_nothing_is_cut_off(server, monkeypatch):
     assert code is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
+@pytest.mark.parametrize("first", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)])
+async def test_a_connection_without_a_stream_is_cut_off(monkeypatch, first):
+    monkeypatch.setattr(agents, "CONNECTION_TIMEOUT_S", 0.3)
+    async with AgentServer("c1", Seen().handlers).serve("127.0.0.1:0") as address:
+        host, _, port = address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(first)
+        async with asyncio.timeout(5):
+            await reader.read()  # whatever it greets with, until it closes
+        writer.close()
+
+
 async def test_an_address_belongs_to_one_host_until_that_is_forgotten(server):
     async with connect(server, host="h1", addresses=["10.0.1.1", "10.0.1.2"]) as stream:
         await welcomed(stream)
         async with connect(server, host="h2", addresses=["10.0.1.2", "10.0.2.1"]) as thief:
             code, details = await refusal(thief)
         assert (code, details) == (grpc.StatusCode.ALREADY_EXISTS, "10.0.1.2 belongs to host h1")
+        await stream.write(report(full=True))
+        await until(lambda: server.seen.reports)
     await until(lambda: not server.agents())
     async with connect(server, host="h2", addresses=["10.0.1.2"]) as thief:
         assert (await refusal(thief))[0] is grpc.StatusCode.ALREADY_EXISTS
     server.forget("h1")
     async with connect(server, host="h2", addresses=["10.0.1.2"]) as heir:
         await welcomed(heir)
+
+
+async def test_who_never_reports_keeps_no_address(server):
+    for number in range(3):
+        async with connect(server, host=f"squatter-{number}", addresses=["10.0.1.2"]) as squatter:
+            await welcomed(squatter)
+        await until(lambda: not server.agents())
+    async with connect(server, host="h1", addresses=["10.0.1.2"]) as owner:
+        await welcomed(owner)
+        await owner.write(report(full=True))
+        await until(lambda: server.seen.reports)
+        server.forget("h1")  # silent for too long, and then gone
+    await until(lambda: not server.agents())
+    async with connect(server, host="h2", addresses=["10.0.1.2"]) as heir:
+        await welcomed(heir)
+
+
+async def test_who_leaves_at_once_is_not_kept(server):
+    for number in range(20):
+        async with connect(server, host=f"h{number}", addresses=[f"10.0.3.{number}"]):
+            pass
+    await until(lambda: not server.agents())
+    async with connect(server, host="h", addresses=[f"10.0.3.{number}" for number in range(20)]) as heir:
+        await welcomed(heir)
+
+
+async def test_many_refusals_are_one_peers(server):
+    for _ in range(3):
+        async with connect(server, version=9) as stream:
+            await refusal(stream)
+    assert [who for who, _ in server.seen.refused] == ["ipv4:127.0.0.1"] * 3
+
+
+async def test_a_version_is_short_and_printable(server):
+    hello = agent_pb2.Hello(
+        protocol_version=1, host="h1", addresses=["10.0.1.1"], version="1\x1b[2J" + "x" * 10**6
+    )
+    async with connect(server, agent_pb2.AgentMessage(hello=hello)) as stream:
+        await welcomed(stream)
+        assert server.agents()[0].version == "1[2J" + "x" * 59
 
 
 async def test_a_host_that_connects_again_replaces_its_old_stream(server):
@@ -211,11 +265,42 @@ async def test_an_agent_that_floods_is_slowed_and_the_other_is_served(server):
         assert sum(host == "h1" for host, *_ in server.seen.reports) < 4000
 
 
+@pytest.mark.parametrize("full", [True, False])
+async def test_large_reports_are_taken_more_slowly(server, full):
+    flows = [agent_pb2.FlowState()] * 2000
+
+    async def flood(stream):
+        for number in range(1000):
+            await stream.write(report(full=full, monotonic_ns=number, flows=flows))
+
+    async with connect(server) as stream:
+        await welcomed(stream)
+        task = asyncio.create_task(flood(stream))
+        await asyncio.sleep(1.0)
+        task.cancel()
+        assert 3 <= len(server.seen.reports) + len(server.seen.refused) < 20
+
+
 async def test_an_address_in_use_is_one_line_with_the_reason(server, capfd):
     with pytest.raises(UserError, match=r"controller.listen = .* cannot be listened on \(.*in use"):
         async with server.serve(server.address):
             pass
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UserError, match="in use"):
         async with server.serve(f"127.0.0.1:{taken.getsockname()[1]}"):
+            pass
+    assert capfd.readouterr().err == ""
+
+
+async def test_a_unix_socket_is_not_taken_from_a_controller_that_runs(server, tmp_path):
+    other = agents.AgentServer("other", server._handlers)
+    async with server.serve(f"unix:{tmp_path}/s"):
+        with pytest.raises(UserError, match="another process listens there"):
+            async with other.serve(f"unix:{tmp_path}/s"):
+                pass
+
+
+async def test_a_unix_socket_in_no_directory(server, capfd):
+    with pytest.raises(UserError, match="there is no directory /none"):
+        async with server.serve("unix:/none/s"):
             pass
     assert capfd.readouterr().err == ""

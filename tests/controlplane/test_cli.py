@@ -49,11 +49,24 @@ def test_port_scope_from_the_command_line(tmp_path):
     assert json.loads(done.stdout)["levels"]["f21"] == {"S1:1": 1}
 
 
+def test_switch_scope_from_the_command_line(tmp_path):
+    levels = json.loads(
+        run(write(tmp_path, FIGURE_6), "--queues", "3", "--scope", "switch", "--json").stdout
+    )["levels"]
+    assert levels == {"f1": {"S1": 2}, "f21": {"S1": 1}, "f22": {"S2": 2}, "f3": {"S2": 1}, "f4": {"S2": 1}}
+
+
 def test_a_table_without_json(tmp_path):
     done = run(write(tmp_path, FIGURE_6), "--queues", "2")
     assert done.returncode == 0
     assert "f22" in done.stdout
     assert "0.200" in done.stdout
+
+
+def test_names_are_shown_as_they_are(tmp_path):
+    name = "[red]j[/blue]:smile:"
+    question = {"jobs": [{"id": name, "rate": 1}], "flows": [{"id": "f", "job": name, "path": ["S1:1"]}]}
+    assert name in run(write(tmp_path, question)).stdout
 
 
 def test_mistakes_are_one_line_and_exit_code_2(tmp_path):
@@ -100,7 +113,7 @@ def launch(tmp_path, **replaced):
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_controller_serves_until_it_is_interrupted(tmp_path, number):
     process = launch(tmp_path)
     for line in process.stderr:

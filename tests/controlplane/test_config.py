@@ -189,7 +189,10 @@ ROUTE = '[[switches.routes]]\nprefix = "10.0.1.0/24"\nnext_hops = [{ port = 1, m
             policy('name = "best"'),
             ["policy.name", "'best' is not known; give one of: "],
         ),
-        (policy('scope = "rack"'), ["policy.scope", "'rack' is not known; give one of: fabric, port"]),
+        (
+            policy('scope = "rack"'),
+            ["policy.scope", "'rack' is not known; give one of: fabric, switch, port"],
+        ),
         (policy("scope = 3"), ["policy.scope = 3"]),
         (policy('name = "static"\norder = ["a", "a"]'), ["policy.order", "order has a twice"]),
         (policy('order = ["a"]'), ["policy.order is for static"]),
@@ -211,7 +214,10 @@ ROUTE = '[[switches.routes]]\nprefix = "10.0.1.0/24"\nnext_hops = [{ port = 1, m
         (SWITCH.replace("host_ports = [1, 2]", "host_ports = [1, 4]"), ["host_ports has 4"]),
         (SWITCH + "queues = 9", ["switches.0.queues = 9"]),
         (SWITCH + ROUTE.replace("port = 1", "port = 4"), ["route to 10.0.1.0/24 uses port 4"]),
-        (SWITCH + ROUTE.replace("10.0.1.0", "10.0.1.1"), ["switches.0.routes.0.prefix"]),
+        (
+            SWITCH + ROUTE.replace("10.0.1.0", "10.0.1.1"),
+            ["switches.0.routes.0.prefix (", "10.0.1.1/24 has host bits set; give a network"],
+        ),
         (SWITCH + ROUTE.replace("02:00", "2:00"), ["is not a MAC address"]),
         (SWITCH + ROUTE + ROUTE, ["routes.prefix has 10.0.1.0/24 twice"]),
         (SWITCH + '[[switches.routes]]\nprefix = "10.0.1.0/24"\nnext_hops = []', ["next_hops"]),

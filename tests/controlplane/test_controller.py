@@ -296,3 +296,18 @@ async def test_a_restarted_controller_changes_nothing_until_it_knows_and_then_go
             sunk(second, flow(1), 3)
             await until(lambda: is_held(second, (BOTH, {1: 2, 2: 3})))
         assert (await status(second))["switches"][0]["pipeline_pushes"] == 0
+
+
+async def test_rankings_that_take_long_leave_its_peers_as_much_time(tmp_path, monkeypatch):
+    async with running(settings(tmp_path, "127.0.0.1:1")) as controller:
+
+        def slow_turn():
+            time.sleep(0.05)  # longer than min_interval_s ...
+            controller._wake.set()  # ... and there is always news
+
+        monkeypatch.setattr(controller, "_turn", slow_turn)
+        began, free_s = time.monotonic(), 0.0
+        while (now := time.monotonic()) < began + 1.0:
+            await asyncio.sleep(0)
+            free_s += took if (took := time.monotonic() - now) < 0.04 else 0.0
+        assert free_s > 0.3

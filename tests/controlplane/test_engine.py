@@ -87,8 +87,9 @@ def test_from_reports_and_probes_to_levels_on_the_switches_of_the_path():
     assert "R 0.300 after 3 iterations; contends with b" in step.changes[0].reason
 
 
-def test_port_scope_ranks_only_what_meets():
-    controller = engine(config(policy={"profile": False, "scope": "port"}))
+@pytest.mark.parametrize("scope", ["switch", "port"])
+def test_the_finer_scopes_rank_only_what_meets(scope):
+    controller = engine(config(policy={"profile": False, "scope": scope}))
     two_jobs(controller)
     step = controller.step(10 * SECOND)
     assert step.desired["S1"].groups == {1: GroupLevel(2), 2: GroupLevel(1)}
@@ -152,6 +153,54 @@ def test_a_changed_path_moves_the_flow_and_makes_all_paths_suspect():
 def test_a_probe_of_nobodys_flow_is_an_error():
     with pytest.raises(PathError, match="no known flow"):
         probe(engine(config()), flow(1), 1, (1, 3))
+
+
+def test_a_probe_in_anothers_name_does_not_move_its_flow():
+    hops = {port: [{"port": port, "mac": f"02:00:00:00:00:0{port}"}] for port in (1, 2, 3)}
+    routes = [
+        {"prefix": "10.0.1.1/32", "next_hops": hops[1]},
+        {"prefix": "10.0.2.1/32", "next_hops": hops[2]},
+        {"prefix": "0.0.0.0/0", "next_hops": hops[3]},
+    ]
+    switches = [
+        {
+            "name": f"S{n}",
+            "address": f"h:{n}",
+            "device_id": n,
+            "node_id": n,
+            "ports": [1, 2, 3],
+            "routes": routes,
+        }
+        for n in (1, 2)
+    ]
+    controller = engine(config(switches=switches))
+    say(controller, "h1", 10, job("a"), flows=[FlowReport(flow(1), "a", 10**6)])
+    own, forged = (
+        IntReport(
+            flow(1),
+            (Hop(node, port, 3),),
+            hops_exceeded=False,
+            mtu_exceeded=False,
+            remaining_hops=9,
+            domain=0,
+        )
+        for node, port in ((1, 1), (2, 2))
+    )
+    assert controller.on_probe(own, 10 * SECOND)
+    with pytest.raises(PathError, match=r"10\.0\.1\.1 came in by S2:2"):
+        controller.on_probe(forged, 11 * SECOND)
+    step = controller.step(11 * SECOND)
+    assert step.placement.groups[0].path == (Link("S1", 3),)
+    assert flow(1) not in step.desired["S2"].flows
+
+
+def test_nobody_puts_off_anothers_probe():
+    controller = engine(config())
+    two_jobs(controller)
+    numbers = {probe.flow: probe.number for _, probe in controller.probes(50 * SECOND)}
+    assert controller.on_not_sent("h2", numbers[flow(1)], 50 * SECOND) is None
+    assert controller.on_not_sent("h1", 10**9, 50 * SECOND) is None
+    assert controller.on_not_sent("h1", numbers[flow(1)], 50 * SECOND) == flow(1)
 
 
 def test_closed_flows_ended_jobs_and_forgotten_hosts_go():

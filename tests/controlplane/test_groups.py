@@ -50,8 +50,26 @@ def test_who_comes_back_in_time_has_its_number_again():
 def test_without_a_free_number_a_holder_is_left_out():
     numbers = Numbers(2, SECOND)
     assert numbers.keep("abc", 0) == {"a": 1, "b": 2}
-    assert numbers.keep("ac", 10) == {"a": 1}
-    assert numbers.keep("ac", 10 + SECOND) == {"a": 1, "c": 2}
+    assert numbers.keep("ac", 10) == {"a": 1, "c": 2}
+
+
+def test_without_a_free_number_the_one_that_rests_for_longest_is_handed_out():
+    numbers = Numbers(4, SECOND)
+    numbers.keep("abcd", 0)
+    numbers.keep("bcd", 1)
+    numbers.keep("bd", 2)
+    numbers.keep("bcd", 3)
+    numbers.keep("bd", 4)
+    assert numbers.keep("bdx", 5) == {"b": 2, "d": 4, "x": 1}
+    assert numbers.keep("bdxc", 6) == {"b": 2, "d": 4, "x": 1, "c": 3}  # who is back is nobody's spare
+
+
+def test_jobs_that_come_and_go_use_up_nobody_elses_numbers():
+    table = GroupTable(8, 8, 60 * SECOND)
+    for run in range(20):  # one tenant's flow, under another job id each time
+        table.place({flow(1): (f"evil-{run}", NORTH), flow(1000 + run): ("evil", NORTH)}, run)
+    placed = table.place({flow(1): ("evil", NORTH), flow(2): ("honest", NORTH)}, 20)
+    assert placed.unplaced == ()
 
 
 def test_saved_numbers_are_handed_out_again():

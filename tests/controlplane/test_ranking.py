@@ -53,3 +53,11 @@ def test_reasons_say_who_contends_and_who_is_profiled():
     assert texts["a"] == "R 0.100 after 0 iterations; below c, which is being profiled; contends with b, c"
     assert texts["x"] == "R 0.400 after 0 iterations; contends with y; its log is odd"
     assert texts["alone"] == "R 0.250 after 5 iterations; contends with nobody"
+
+
+def test_reasons_name_four_rivals_and_count_the_others():
+    jobs = [Job(name, 0.5) for name in "abcdefg"]
+    texts = reasons(jobs, [frozenset("abcdefg")], {"b"}, {})
+    assert texts["a"].endswith("below b, which is being profiled; contends with b, c, d, e and 2 more")
+    assert texts["g"].endswith("contends with a, b, c, d and 2 more")
+    assert texts["b"] == "being profiled: alone at the top level; contends with a, c, d, e and 2 more"

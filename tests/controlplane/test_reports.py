@@ -10,6 +10,8 @@ from leveller_proto import agent_pb2
 
 from controlplane.model import FiveTuple
 from controlplane.reports import (
+    MAX_DURATIONS,
+    MAX_FLOWS,
     MAX_JOBS,
     FlowReport,
     JobReport,
@@ -17,6 +19,7 @@ from controlplane.reports import (
     decode_addresses,
     decode_flow,
     encode_flow,
+    size,
 )
 
 HOME = frozenset({ip_address("10.0.1.1"), ip_address("fd00::1")})
@@ -83,7 +86,18 @@ def test_a_report_keeps_its_good_parts():
 def test_a_report_is_bounded():
     job = agent_pb2.JobProgress(job="a", state=agent_pb2.JOB_STATE_RUNNING)
     report, refused = decode(agent_pb2.Report(jobs=[job] * (MAX_JOBS + 3)), HOME)
-    assert (len(report.jobs), len(refused)) == (MAX_JOBS, 3)
+    assert (len(report.jobs), refused) == (MAX_JOBS, ["3 more jobs or flows than one host may report"])
+    job.iteration_ns.extend([10**9] * (MAX_DURATIONS + 1))
+    report, refused = decode(agent_pb2.Report(jobs=[job]), HOME)
+    assert (report.jobs, refused) == ((), ["job 'a': more than 4096 durations in one report"])
+
+
+def test_a_bomb_of_empty_flows_is_one_reason():
+    bomb = agent_pb2.Report.FromString(b"\x2a\x00" * 100_000)
+    assert size(bomb) == 100_000
+    _, refused = decode(bomb, HOME)
+    assert refused[-1] == f"{100_000 - MAX_FLOWS} more jobs or flows than one host may report"
+    assert len(refused) == MAX_FLOWS + 1
 
 
 @given(st.binary(max_size=200))
@@ -98,7 +112,14 @@ def test_any_report_that_parses_is_decoded_or_refused(data):
 
 def test_addresses_of_a_hello():
     assert decode_addresses(["10.0.1.1", "fd00::1"]) == HOME
-    for bad, reason in (([], "no address"), (["10.0.1"], "IPv4 or IPv6"), (["0.0.0.0"], "not the address"),
-                        (["224.0.0.1"], "not the address")):  # fmt: skip
+    for bad, reason in (
+        ([], "no address"),
+        (["10.0.1"], "IPv4 or IPv6"),
+        (["0.0.0.0"], "not the address"),
+        (["224.0.0.1"], "not the address"),
+        (["fe80::1%\x1b[2J"], r"'fe80::1%\\x1b\[2J' is not"),
+        (["1" * 10**6], "^'1{45}' is not"),
+        (["10.0.1.1"] * 65, "more addresses than 64"),
+    ):
         with pytest.raises(ValueError, match=reason):
             decode_addresses(bad)

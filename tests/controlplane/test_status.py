@@ -70,3 +70,10 @@ async def test_an_address_in_use_is_one_line():
         with pytest.raises(UserError, match=f"controller.http = {address} cannot be listened on"):
             async with serve(address, {}):
                 pass
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70])
+async def test_a_host_that_no_name_can_be(host):
+    with pytest.raises(UserError, match="cannot be listened on"):
+        async with serve(f"{host}:0", {}):
+            pass

@@ -110,6 +110,31 @@ def test_other_files_are_refused_and_left_alone(tmp_path, content, words):
         assert path.read_bytes() == content
 
 
+def test_one_controller_per_store_that_has_something_in_it(tmp_path):
+    with Store(tmp_path / "s.db") as store:
+        store.save(CONTENT)
+    with Store(tmp_path / "s.db") as store:
+        with pytest.raises(UserError, match="another controller uses it"):
+            Store(tmp_path / "s.db")
+        store.save(Saved())
+
+
+@pytest.mark.parametrize(("failure", "left"), [(UserError("port", "free it"), False), (OSError(), True)])
+def test_a_new_store_goes_with_a_controller_that_could_not_start(tmp_path, failure, left):
+    with pytest.raises(type(failure)), Store(tmp_path / "s.db"):
+        raise failure
+    assert [path.name for path in tmp_path.iterdir()] == ["s.db"] * left
+
+
+def test_a_store_that_was_there_stays_when_a_controller_cannot_start(tmp_path):
+    with Store(tmp_path / "s.db") as store:
+        store.save(CONTENT)
+    with pytest.raises(UserError), Store(tmp_path / "s.db"):
+        raise UserError("port", "free it")
+    with Store(tmp_path / "s.db") as store:
+        assert store.saved == CONTENT
+
+
 def test_a_directory_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UserError, match=r"cannot be opened.*directory that can be written to"):
         Store(tmp_path / "none" / "s.db")

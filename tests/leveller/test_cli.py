@@ -42,3 +42,22 @@ def test_a_user_error_is_one_line_and_exit_code_2(capsys):
         run(lambda: app(args=[], standalone_mode=False))
     assert caught.value.code == 2
     assert capsys.readouterr().err == "error: x.toml: port = 99999: use 1 to 65535\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["agent"], "error: Missing option '--config': see leveller agent --help\n"),
+        (["bogus"], "error: No such command 'bogus': see leveller --help\n"),
+        (["levels", "a", "b"], "error: Got unexpected extra argument(s) (b): see leveller levels --help\n"),
+        (["sim"], "error: leveller sim is not all of a command: see leveller sim --help\n"),
+    ],
+)
+def test_a_command_line_that_is_none_is_one_line_and_exit_code_2(arguments, message):
+    code = "import sys; sys.argv[0] = 'leveller'; from leveller.cli import main; main()"
+    result = python("-c", code, *arguments)
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", message)
+
+
+def test_what_a_user_wrote_breaks_no_line():
+    assert str(UserError("a\nb\x1b[31m", "mend it")) == "a\\nb\\x1b[31m: mend it"

@@ -34,6 +34,8 @@ def test_a_good_file_is_read(tmp_path):
         ('name = "a"\n', "inner is missing", "add it"),
         ('name = "a"\n[inner]\nprot = 3\n', "inner.port is missing (and 1 more)", "add it"),
         ('name = "a"\nx = 1\n[inner]\nport = 3\n', "x is not a known key", "spelling"),
+        (f"x = {'9' * 5000}\n", "is not TOML", "mend the syntax"),
+        (f"x = {'[' * 5000}{']' * 5000}\n", "is not TOML", "mend the syntax"),
         ('name = "a"\n[inner]\nport = "three"\n', "inner.port = 'three'", "valid integer"),
     ],
 )

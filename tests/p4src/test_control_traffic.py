@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, IPv6
+from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
 from tests.p4src.network import CONTROL, Network, data, ip
@@ -39,10 +40,25 @@ def test_tcp_options_are_not_payload(net: Network, v6: bool) -> None:
     assert net.level_seen(ip(v6=v6) / header / b"x") == DEFAULT
 
 
-def test_ipv4_options_are_not_payload(net: Network) -> None:
+def test_ipv4_options_may_be_data(net: Network) -> None:
     frame = ip()
     frame[IP].options = b"\x01" * 8
-    assert net.level_seen(frame / TCP(sport=5001, dport=6001, flags="A")) == CONTROL
+    assert net.level_seen(frame / TCP(sport=5001, dport=6001, flags="A")) == DEFAULT
+
+
+@pytest.mark.parametrize("v6", [False, True])
+def test_data_behind_the_ip_packet(net: Network, v6: bool) -> None:
+    ack = bytes(ip(v6=v6) / TCP(sport=5001, dport=6001, flags="A", options=[("NOP", None)] * 8))
+    assert net.level_seen(Ether(ack)) == CONTROL
+    assert net.level_seen(Ether(ack + b"x" * 1400)) == DEFAULT
+    assert net.level_seen(Ether(ack + b"x" * 9)) == DEFAULT
+
+
+def test_the_padding_of_a_short_frame_is_not_data(net: Network) -> None:
+    ack = bytes(ip() / TCP(sport=5001, dport=6001, flags="A"))
+    assert net.level_seen(Ether(ack + bytes(60 - len(ack)))) == CONTROL
+    tagged = ack[:12] + b"\x81\x00\x00\x05" * 2 + ack[12:]
+    assert net.level_seen(Ether(tagged + bytes(68 - len(tagged)))) == CONTROL
 
 
 def test_ack_of_a_known_flow_does_not_count_as_its_data(net: Network) -> None:
@@ -60,6 +76,8 @@ def test_cnp(net: Network, v6: bool) -> None:
     assert net.level_seen(roce(cnp())) == CONTROL
     assert net.level_seen(roce(cnp(opcode=0x11))) == DEFAULT
     assert net.level_seen(roce(cnp(length=1000))) == DEFAULT  # data behind a CNP's opcode
+    liar = ip(v6=v6) / UDP(sport=50000, dport=4791, len=40) / (cnp() + b"x" * 1000)
+    assert net.level_seen(liar) == DEFAULT
 
 
 def test_neighbour_discovery(net: Network) -> None:
@@ -67,6 +85,7 @@ def test_neighbour_discovery(net: Network) -> None:
     assert net.level_seen(ip(v6=True, ttl=255) / solicitation) == CONTROL
     assert net.level_seen(ip(v6=True, ttl=64) / solicitation) == DEFAULT
     assert net.level_seen(ip(v6=True, ttl=255) / solicitation / (b"x" * 1000)) == DEFAULT
+    assert net.level_seen(ip(v6=True, ttl=255) / solicitation / (b"x" * 24)) == DEFAULT
     assert net.level_seen(ip(v6=True, ttl=255) / ICMPv6EchoRequest()) == DEFAULT
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
 from p4src import program
@@ -39,6 +40,8 @@ FORGED: dict[str, Packet] = {
     "not TCP or UDP": ip(dscp=INT_DSCP) / ICMP(),
     "data at the control level": probe() / bytes(73),
     "IPv6, data at the control level": probe(v6=True) / bytes(93),
+    "data behind the IP packet": Ether(bytes(probe()) + bytes(1400)),
+    "IPv6, data behind the IP packet": Ether(bytes(probe(v6=True)) + bytes(1400)),
     "IPv6, with a stack": probe(0xC000, stack=bytes(8), v6=True),
 }
 

@@ -83,3 +83,19 @@ def test_a_bad_file_is_one_line_and_exit_code_2(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 2
     assert result.stderr == f"error: {tmp_path}/none.toml does not exist: give the path of a TOML file\n"
+
+
+def test_sweep(pair, tmp_path):
+    args = ["sweep", pair, "--policy", "fair,leveller", "--set", "policy.tau_s=0,4", "--workers", "1"]
+    found = json.loads(invoke(*args, "--out", tmp_path / "o.jsonl", "--csv", tmp_path / "o.csv", "--json"))
+    assert [(row["policy"], row["settings"]["policy.tau_s"]) for row in found] == [
+        ("fair", 0),
+        ("leveller", 0),
+        ("fair", 4),
+        ("leveller", 4),
+    ]
+    assert found[1]["min_R"] == pytest.approx(5 / 6, abs=1e-9)
+    assert len((tmp_path / "o.csv").read_text().splitlines()) == 5
+    assert "leveller" in invoke(*args, "--out", tmp_path / "o.jsonl")
+    with pytest.raises(UserError, match="--policy 'magic': choose from"):
+        invoke("sweep", pair, "--policy", "magic")

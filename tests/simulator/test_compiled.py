@@ -31,7 +31,12 @@ jitter = 0.2
 @pytest.mark.timeout(300)
 def test_compiled_equals_plain(tmp_path):
     pytest.importorskip("numba", reason="numba is not installed: the inner loops are plain Python")
-    for scope, policy in (("fabric", "leveller"), ("port", "leveller"), ("fabric", "crux")):
+    for scope, policy in (
+        ("fabric", "leveller"),
+        ("port", "leveller"),
+        ("fabric", "crux"),
+        ("fabric", "cassini"),
+    ):
         path = tmp_path / f"{scope}.toml"
         path.write_text(SCENARIO.format(scope=scope))
         compiled, plain = (

@@ -97,3 +97,35 @@ def test_a_flow_keeps_what_it_has_left_when_it_is_moved(started):
     assert state.rate.tolist() == [1, 2]
     assert state.left.tolist() == [7, 7]
     assert state.due.tolist() == pytest.approx([11, 7.5])
+
+
+def test_an_iteration_waits_for_its_time_once_and_again_when_it_drifts():
+    # Iterations of 2 s from 0; from now on they are to start at 1, 3, 5 ...
+    state = begun(Plan("a", (Phase(duration=2.0),), 99))
+    engine.set_shifts(state, np.array([1.0]), np.array([2.0]))
+    assert engine.advance(state, 2.0, False) == 2.0
+    assert (state.done[0], state.paused[0]) == (1, 3)
+    engine.advance(state, 9.0, False)
+    assert state.done.tolist() == [4]
+    # Said again it changes nothing; new times do.
+    engine.set_shifts(state, np.array([1.0]), np.array([2.0]))
+    engine.advance(state, 11.0, False)
+    assert state.done.tolist() == [5]
+    engine.set_shifts(state, np.array([1.5]), np.array([2.0]))
+    engine.advance(state, 13.0, False)
+    assert (state.done[0], state.paused[0]) == (6, 13.5)
+
+
+def test_drift_is_mended_beyond_5_percent_and_not_at_once():
+    # An iteration takes 2.02 s where 2 were expected.
+    state = begun(Plan("a", (Phase(duration=2.02),), 99))
+    engine.set_shifts(state, np.array([0.0]), np.array([2.0]))
+    waits = []
+    for _ in range(60):
+        now = float(engine.advance(state, 1e9, True))
+        if np.isfinite(state.paused[0]):
+            waits.append((now, float(state.paused[0])))
+    # It starts at 4, may wait again from 32.02 on, is 0.28 s late at 32.28 and waits for 34.
+    first, second = waits[:2]
+    assert first == pytest.approx((2.02, 4))
+    assert second == pytest.approx((32.28, 34))

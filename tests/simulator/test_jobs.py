@@ -1,5 +1,6 @@
 import pytest
 
+from controlplane.policies.hermod import Key, Kind
 from simulator.fabric import Sizes, clos, parallel
 from simulator.jobs import ENDLESS, arrivals, plan
 from simulator.scenario import Scenario
@@ -98,3 +99,24 @@ def test_a_workload_asks_for_its_load():
     busy = sum(one.gpus * one.section.iterations * one.section.compute_s for one in found)
     assert 0.3 < busy / (found[-1].start * FABRIC.gpus) < 0.5  # the rest of the load is communication
     assert [one.start for one in found] == [one.start for one in arrivals(config, FABRIC, 3)]
+
+
+def test_coflows_get_their_keys():
+    job = {
+        "id": "a",
+        "phases": [
+            {"bytes": 10, "collective": "all-to-all", "layer": 3},
+            {"bytes": 10, "collective": "pipeline", "micro_batch": 2},
+            {"bytes": 10},
+            {"bytes": 10, "kind": "TP", "layer": 1},
+            {"compute_s": 1},
+        ],
+        "hosts": ["h1", "h3"],
+    }
+    (found,) = plans([job])
+    assert [phase.key for phase in found.phases[:4]] == [
+        Key(0, Kind.EP, 3),
+        Key(2, Kind.PP, 0),
+        Key(0, Kind.DP, 0),
+        Key(0, Kind.TP, 1),
+    ]

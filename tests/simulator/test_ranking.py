@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from controlplane.model import Link
-from controlplane.policies import POLICIES, Scope
+from controlplane.policies import POLICIES, Scope, hermod
+from controlplane.policies.hermod import Key
 from simulator.fabric import parallel
 from simulator.plan import Flows, Phase, Plan
-from simulator.ranking import Ranking, as_array, enter
+from simulator.ranking import Ranking, as_array, enter, sent
 from simulator.scenario import PolicySection
 
 FABRIC = parallel(3, 8)
@@ -62,6 +63,40 @@ def test_one_new_job_of_a_component_is_profiled_at_a_time(done, expected):
     ranking = Ranking(POLICIES["leveller"], PolicySection(profile_iterations=1))
     levels = ranking.levels(jobs, done, 10.0)
     assert {one.plan.id: levels[one.groups[0].id][one.groups[0].path[0]] for one in jobs} == expected
+
+
+def test_coflows_of_different_keys_are_groups_of_their_own():
+    flows = (Flows((0,), 1e9), Flows((1,), 1e9))
+    keys = [Key(layer=1), Key(layer=0), Key(layer=1)]
+    plan = Plan("a", tuple(Phase(flows=flows, key=key) for key in keys), 9)
+    one = enter(0, plan, FABRIC, 0.0, {})
+    assert [(group.id, group.path[0].port, group.key.layer, group.load) for group in one.groups] == [
+        ("a/0", 1, 1, 2e9),
+        ("a/1", 2, 1, 2e9),
+        ("a/2", 1, 0, 1e9),
+        ("a/3", 2, 0, 1e9),
+    ]
+    levels = Ranking(hermod.levels, PolicySection(levels=4)).levels([one], [0], 1.0)
+    assert as_array([one], levels)[0].tolist() == [2, 2, 3, 3, 2, 2]
+
+
+def test_what_flows_have_sent(started):
+    # Two flows share a link and one is alone; after 3 s of 9 the first two have sent 1.5 each.
+    state = started([(Flows((0,), 9.0), Flows((1,), 9.0)), (Flows((0,), 3.0),)], [1.0, 1.0], 1, Scope.FABRIC)
+    jobs = [
+        enter(n, Plan(f"job{n}", (Phase(flows=flows),), 1), FABRIC, 0.0, {})
+        for n, flows in enumerate([(Flows((0,), 9.0), Flows((1,), 9.0)), (Flows((0,), 3.0),)])
+    ]
+    found = sent(jobs, state, 3.0)
+    assert found == pytest.approx({"job0/0": 1.5 / 9, "job0/1": 3 / 9, "job1/0": 1.5 / 3})
+    told = {}
+
+    def spy(jobs, groups, count, scope):
+        told.update({group.id: group.sent for group in groups})
+        return {}
+
+    Ranking(spy, PolicySection()).levels(jobs, [0, 0], 3.0, {"job0/0": 0.5})
+    assert told == {"job0/0": 0.5, "job0/1": None, "job1/0": None}
 
 
 def test_levels_become_one_per_entry():

@@ -17,7 +17,7 @@ def job(number, source, target, compute):
 
 
 def spines(running):
-    return [FABRIC.links[one.plan.paths[0][2]].switch for one in running]
+    return [FABRIC.links[one.plan.groups[0][0][2]].switch for one in running]
 
 
 def test_jobs_that_collided_are_spread():

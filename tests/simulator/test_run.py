@@ -132,6 +132,57 @@ def test_what_switching_on_hosts_costs():
     assert 0.7 < min(on_hosts) < 0.84
 
 
+def test_cassini_makes_jobs_take_turns():
+    # Both send from 1 to 3; then job1 waits for 1 s, once, and nobody ever waits for the link again.
+    one, two = run(scenario([(1, 1), (1, 1)], 104), "cassini").jobs
+    assert (one.iterations, two.iterations) == (51, 51)
+    assert [job.iterations for job in run(scenario([(1, 1), (1, 1)], 104), "fair").jobs] == [34, 34]
+
+
+def test_the_published_system_ranks_every_minute_and_stalls():
+    jobs = [job.rate for job in run(scenario(PAIR, 5600, scope="port", levels=2), "leveller-host").jobs]
+    same = run(scenario(PAIR, 5600, tau=60.0, levels=2, stall_s=0.005), "leveller").jobs
+    assert jobs == [job.rate for job in same]
+    free = run(scenario(PAIR, 5600, tau=60.0, levels=2, host_tau_s=4, host_stall_s=0), "leveller-host").jobs
+    assert [job.rate for job in free] == pytest.approx([6 / 7, 6 / 7], abs=0.01)
+
+
+def coflows(first, second):
+    """Two coflows of 1 s each that start together; the iteration goes on when the first has ended."""
+    return {
+        "id": "a",
+        "phases": [
+            {"name": "x", "comm_s": 1, "after": [], "layer": first},
+            {"name": "y", "comm_s": 1, "after": [], "layer": second},
+            {"name": "work", "compute_s": 1, "after": ["x"]},
+        ],
+    }
+
+
+@pytest.mark.parametrize("policy", ["hermod", "leveller+hermod"])
+def test_inside_a_job_the_key_decides(policy):
+    # x first: 1 s, then y beside the computing: 2 s. y first, or both at once: x ends at 2, and all at 3.
+    (good,) = run(scenario([coflows(0, 1)], 60), policy).jobs
+    (bad,) = run(scenario([coflows(1, 0)], 60), policy).jobs
+    (fair,) = run(scenario([coflows(0, 1)], 60), "fair").jobs
+    assert (good.iterations, bad.iterations, fair.iterations) == (30, 20, 20)
+
+
+def test_flows_ahead_of_their_job_give_way():
+    # a has a flow beside b's on link 1 and one alone on link 2, which is ahead and meets c's there.
+    jobs = [
+        {"id": "a", "compute_s": 0, "comm_s": 4, "paths": [["S1:1"], ["S1:2"]]},
+        {"id": "b", "compute_s": 0, "comm_s": 8, "paths": [["S1:1"]]},
+        {"id": "c", "compute_s": 2, "comm_s": 1, "paths": [["S1:2"]]},
+    ]
+    paced, fair = (
+        {job.id: job.rate for job in run(scenario(jobs, 240), name).jobs}
+        for name in ("symphony_like", "fair")
+    )
+    assert paced["c"] > fair["c"]
+    assert paced["a"] == pytest.approx(fair["a"], abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("horizon", "iterations"), [(2.24, [0, 0]), (2.25, [1, 0]), (2.99, [1, 0]), (3, [1, 1])]
 )

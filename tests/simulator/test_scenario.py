@@ -68,10 +68,12 @@ def test_a_good_file(tmp_path):
         ("leaves = 2", "leaves = 1000000", "fabric.leaf-spine.leaves = 1000000: Input should be less than"),
         ("[[jobs]]", "[policy]\nlevels = 0\n[[jobs]]", "policy.levels = 0: "),
         ("[[jobs]]", "[policy]\ntau = 1\n[[jobs]]", "policy.tau is not a known key: remove it"),
+        ("[[jobs]]", '[policy]\nscope = "rack"\n[[jobs]]', "policy.scope = 'rack': "),
+        ("[[jobs]]", "[policy]\nhost_stall_s = -1\n[[jobs]]", "policy.host_stall_s = -1: "),
         (
             "[[jobs]]",
             "[workload]\njobs = 1000000\n[[jobs]]",
-            "workload.jobs = 1000000: Input should be less than",
+            "workload.drawn.jobs = 1000000: Input should be less than",
         ),
         ("[[jobs]]", "[workload]\njobs = 10\n[[jobs]]", "give the jobs as [[jobs]], or have them drawn"),
         ("[[jobs]]", "[[job]]", "is not a known key"),
@@ -105,6 +107,14 @@ def test_a_bad_file_is_one_line_with_file_key_and_mend(tmp_path, old, new, error
         (
             LINK + '[[jobs]]\nid = "a"\nphases = [{compute_s = 1}, {comm_s = 1, after = ["x"]}]\n',
             "jobs.0: job a: after names 'x': name a phase above it",
+        ),
+        (
+            LINK + '[[jobs]]\nid = "a"\nphases = [{comm_s = 1, kind = "XP"}]\n',
+            "jobs.0.phases.0.kind = 'XP': ",
+        ),
+        (
+            LINK + '[[jobs]]\nid = "a"\nphases = [{comm_s = 1, micro_batch = -1}]\n',
+            "jobs.0.phases.0.micro_batch = -1: ",
         ),
         (
             LINK + '[[jobs]]\nid = "a"\nphases = [{compute_s = 1, comm_s = 1}]\n',

@@ -32,3 +32,19 @@ def test_the_small_ones_give_what_they_say(name, policy, expected):
     scenario, fabric = read(FOLDER / f"{name}.toml")
     rates = [job.rate for job in simulate(scenario, fabric, policy).jobs]
     assert rates == pytest.approx(expected, abs=0.01)  # an iteration under way at the horizon does not count
+
+
+def test_three_jobs_do_the_iterations_that_the_paper_reports():
+    scenario, fabric = read(FOLDER / "three-jobs.toml")
+    counts = [job.iterations for job in simulate(scenario, fabric, "leveller").jobs]
+    assert counts == pytest.approx([14, 27, 14], abs=1)
+
+
+def test_four_tenants_send_through_the_spines():
+    scenario, fabric = read(FOLDER / "four-tenants.toml")
+    short = scenario.model_copy(update={"horizon_s": 60})
+    result = simulate(short, fabric, "leveller")
+    assert len(result.jobs) == 4
+    assert 0 < result.min_rate < 1
+    uplinks = [link for leaf in fabric.leaf_up for link in leaf]
+    assert max(result.load[link] for link in uplinks) > 0.3

@@ -1,6 +1,6 @@
 import pytest
 
-from simulator.fabric import Sizes, clos
+from simulator.fabric import Sizes, clos, parallel
 from simulator.traffic import (
     Collective,
     Placement,
@@ -67,6 +67,10 @@ def test_packed_takes_the_leaf_that_fits_best():
     assert place(FABRIC, free, 4, Placement.PACKED, [0]) == {"h2": 2, "h3": 2}
     assert place(FABRIC, free, 5, Placement.PACKED, [0]) == {"h4": 2, "h5": 2, "h6": 1}
     assert place(FABRIC, free, 7, Placement.PACKED, [0]) == {"h4": 2, "h5": 2, "h6": 2, "h2": 1}
+
+
+def test_links_alone_have_room_for_everybody():
+    assert place(parallel(1, 100), {}, 64, Placement.PACKED, [0]) == {}
 
 
 def test_no_room():

@@ -51,6 +51,8 @@ def test_programs_that_cannot_be_used(tmp_path):
     refused(run(str(bad)), "bad.json")
     bad.write_text("{}")
     refused(run(str(bad)), "bad.json", "v1model")
+    bad.write_text("[" * 100_000)
+    refused(run(str(bad)), "bad.json", "v1model")
 
 
 def test_without_root(namespace):
@@ -95,6 +97,36 @@ def test_a_port_that_is_taken(veth, namespace):
         )
     refused(run("-i", "1@a", "--no-p4", "--", "--grpc-server-addr", "192.0.2.1:9559"), "192.0.2.1:9559")
     assert "htb" not in kinds(namespace, "a")
+
+
+def test_without_the_capability_to_set_up_an_interface(veth, namespace):
+    if os.geteuid() != 0:
+        pytest.skip("must be root, to be able to give a capability away")
+    veth("a", "b")
+    command = ["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin", sys.executable]
+    result = subprocess.run(
+        [*command, "-m", "softswitch", "-i", "1@a", "--no-p4"],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    refused(result, "interface a cannot be set up", "CAP_NET_ADMIN")
+    assert "htb" not in kinds(namespace, "a")
+
+
+def test_no_log_level_is_too_quiet(switch, namespace):
+    result = run("--log-level", "off", "--no-p4", "--", "--grpc-server-addr", "nowhere")
+    refused(result, "nowhere")
+
+
+def test_a_hang_up_is_ignored_under_nohup(switch, namespace):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        running = switch("--device-id", "1", "--no-p4")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    running.process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.process.wait(0.5)
+    assert running.stop()[0] == 0
 
 
 def test_a_qdisc_of_somebody_else(veth, namespace):

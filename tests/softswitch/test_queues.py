@@ -43,6 +43,11 @@ def test_they_come_and_go(veth, namespace):
     queues.remove(namespace, "gone")
 
 
+def test_the_largest_frames_of_all_fit_the_kernels_clock(namespace):
+    queues.install(namespace, PortQueues("lo", 8, None, 64))  # its MTU is 65536
+    assert qdiscs(namespace, "lo") == ["htb"] + ["pfifo"] * 8
+
+
 def test_somebody_elses_qdisc_is_left_alone(veth, namespace):
     veth("a", "b")
     index = namespace.link_lookup(ifname="a")[0]

@@ -4,9 +4,10 @@ from topo import fabric, lossless
 
 
 def test_payload_per_wire_byte_counts_every_header():
-    # 9,000 bytes of IP packet: 20 IPv4, 20 TCP, 8,960 payload; 14 more of Ethernet are on the wire.
-    assert lossless.SEGMENT == 8960
-    assert pytest.approx(lossless.SLACK * 8960 / 9014) == lossless.EFFICIENCY
+    # 20 bytes of IPv4, 20 of TCP, 8,738 of payload; 14 more of Ethernet are on the wire.
+    assert (lossless.SEGMENT, lossless.MTU, lossless.FRAME) == (8738, 8778, 8792)
+    assert pytest.approx(lossless.SLACK * 8738 / 8792) == lossless.EFFICIENCY
+    assert lossless.WINDOW == 15 * lossless.SEGMENT
 
 
 def test_queues_hold_what_many_flows_have_in_flight():
@@ -19,5 +20,5 @@ def test_host_script_sends_everything_to_the_gateway_by_static_neighbour():
     assert lines[0] == "set -e"
     assert "ip address add 10.2.0.1/32 dev h2-eth0" in lines
     assert f"ip neighbour add 10.2.0.254 lladdr {fabric.ROUTER_MAC} nud permanent dev h2-eth0" in lines
-    assert any("default via 10.2.0.254" in line and "rto_min 3s window 131072" in line for line in lines)
+    assert any("default via 10.2.0.254" in line and "rto_min 3s window 131070" in line for line in lines)
     assert any(line.startswith("ip -6 route add default via fe80::1") for line in lines)

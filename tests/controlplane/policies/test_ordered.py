@@ -118,3 +118,49 @@ def test_a_job_outside_the_order_is_an_error():
 def test_no_levels_is_an_error():
     with pytest.raises(ValueError, match="count = 0"):
         levels_in_order(["a"], [], 0, Scope.FABRIC)
+
+
+@given(orders, group_lists, counts)
+def test_switch_scope_prunes_the_literal_graph_of_each_switch(order, groups, count):
+    levels = levels_in_order(order, groups, count, Scope.SWITCH)
+    for switch in ("S1", "S2", "S3"):
+        here = [
+            Group(group.id, group.job, links)
+            for group in groups
+            if (links := tuple(link for link in group.path if link.switch == switch))
+        ]
+        expected = literal_pruning(order, here, count)
+        for group in here:
+            assert {levels[group.id][link] for link in group.path} == {expected[group.id]}
+
+
+one_port_a_switch = st.lists(
+    st.tuples(
+        st.sampled_from(JOBS),
+        st.lists(st.sampled_from(LINKS), min_size=1, unique_by=lambda link: link.switch).map(tuple),
+    ),
+    max_size=10,
+).map(lambda pairs: [Group(str(index), job, path) for index, (job, path) in enumerate(pairs)])
+
+
+@given(orders, one_port_a_switch, counts)
+def test_switch_scope_is_port_scope_where_paths_leave_a_switch_once(order, groups, count):
+    assert levels_in_order(order, groups, count, Scope.SWITCH) == levels_in_order(
+        order, groups, count, Scope.PORT
+    )
+
+
+def test_the_scopes_differ():
+    # On S1, a goes before b and b before c, though a and c never meet there; S2 has only b and c.
+    first, second, other = Link("S1", 1), Link("S1", 2), Link("S2", 1)
+    groups = [
+        Group("1", "a", (first,)),
+        Group("2", "b", (first, second, other)),
+        Group("3", "c", (second, other)),
+    ]
+    fabric, switch, port = (
+        [list(at.values()) for at in levels_in_order("abc", groups, 4, scope).values()] for scope in Scope
+    )
+    assert fabric == [[3], [2, 2, 2], [1, 1]]
+    assert switch == [[3], [2, 2, 3], [1, 2]]
+    assert port == [[3], [2, 3, 3], [2, 2]]

@@ -10,6 +10,8 @@ from ipaddress import IPv4Address, ip_network
 
 import pytest
 from finsy import P4Schema
+from finsy.proto import p4r
+from structlog.testing import capture_logs
 
 import p4src
 from controlplane.int_report import IntReport
@@ -315,6 +317,15 @@ def fresh_probe(tcp_flow):
     total = (total & 0xFFFF) + (total >> 16)
     ip[10:12] = (~((total & 0xFFFF) + (total >> 16)) & 0xFFFF).to_bytes(2)
     return bytes.fromhex("0200000000010200000000020800") + bytes(ip) + tcp + probe
+
+
+async def test_packets_that_are_no_probes_are_counted_and_do_not_fill_the_log():
+    fabric = Fabric([Target("S1", "127.0.0.1:1", 1)], PROGRAM)
+    with capture_logs() as logs:
+        for _ in range(1000):
+            fabric._packet("S1", p4r.PacketIn(payload=b"\x1b[2J" * 20))
+    assert fabric.status()["S1"].bad_reports == 1000
+    assert [line["so_far"] for line in logs] == [1 << power for power in range(10)]
 
 
 async def test_a_sunk_probe_becomes_a_path_and_the_counters_are_read(

@@ -105,7 +105,8 @@ def test_files_that_are_no_good_are_named(service, keys, files, message):
 
 
 @pytest.mark.parametrize(
-    "address", ["nowhere", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:99999", "192.0.2.1:9559"]
+    "address",
+    ["nowhere", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:99999", "192.0.2.1:9559", "a..b:1", "unix:/none/s"],
 )
 def test_addresses_that_cannot_be_served(service, address):
     with pytest.raises(UserError, match="cannot serve P4Runtime on"):

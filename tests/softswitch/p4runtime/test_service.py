@@ -134,6 +134,7 @@ def test_verify_changes_nothing(stub, stream, features):
     [
         (lambda c: c.ClearField("p4_device_config"), "p4_device_config"),
         (lambda c: setattr(c, "p4_device_config", b"not json"), "not a program"),
+        (lambda c: setattr(c, "p4_device_config", b"[" * 100_000), "not a program"),
         (lambda c: setattr(c, "p4_device_config", b"{}"), "not a program"),
         (lambda c: setattr(c, "p4_device_config", strange(c.p4_device_config)), "teleport"),
         (lambda c: setattr(c.p4info.tables[0].match_fields[0], "bitwidth", 7), "ingress.mac"),

@@ -1,0 +1,12 @@
+from simulator.traces.rows import Report, rows
+
+
+def test_a_mark_at_the_front_and_columns_that_are_not_asked_for(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("\ufeffa,b,c\n1,2,3\n4\n5,6\n", encoding="utf-8")
+    report = Report(path)
+    assert [(line, row["a"], row["b"]) for line, row in rows(report, ["a", "b"])] == [
+        (2, "1", "2"),
+        (4, "5", "6"),
+    ]
+    assert str(report) == f"{path}: 2 of 3 rows used; skipped: 1 cut short (first: line 3)"
