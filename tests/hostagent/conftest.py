@@ -12,11 +12,12 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyroute2 import IPRoute, NetNS, netns
+from pyroute2 import IPRoute, netns
 
 TRAINER = """
 import os, socket, sys, time
@@ -113,6 +114,17 @@ class TwoHosts:
             return pool.submit(body).result()
 
 
+def _set_up(interface: str, addresses: tuple[str, str], mac: str) -> None:
+    """Make ``interface`` of this namespace its data0, with its addresses."""
+    with IPRoute() as there:
+        index = there.link_lookup(ifname=interface)[0]
+        there.link("set", index=index, ifname="data0", address=mac)
+        there.link("set", index=index, state="up")
+        there.link("set", index=there.link_lookup(ifname="lo")[0], state="up")
+        there.addr("add", index=index, address=addresses[0], prefixlen=24)
+        there.addr("add", index=index, address=addresses[1], prefixlen=64, flags=0x02)  # no DAD wait
+
+
 @pytest.fixture
 def two_hosts() -> Iterator[TwoHosts]:
     if os.geteuid() != 0:
@@ -121,7 +133,8 @@ def two_hosts() -> Iterator[TwoHosts]:
     hosts = TwoHosts(f"lvagent-{tag}-a", f"lvagent-{tag}-b")
     with contextlib.ExitStack() as undo:
         for name in (hosts.a, hosts.b):
-            netns.create(name)
+            # Not netns.create: it forks, and a fork of a process with gRPC's threads may hang.
+            subprocess.run(["ip", "netns", "add", name], check=True)
             undo.callback(netns.remove, name)
         # Both ends get their last names in their namespaces only: data0 here would be one too many.
         with IPRoute() as here:
@@ -132,13 +145,7 @@ def two_hosts() -> Iterator[TwoHosts]:
             ("a", hosts.a, hosts.a_addresses, hosts.a_mac),
             ("b", hosts.b, hosts.b_addresses, hosts.b_mac),
         ):
-            with NetNS(name) as there:
-                index = there.link_lookup(ifname=f"lv{tag}{end}")[0]
-                there.link("set", index=index, ifname="data0", address=mac)
-                there.link("set", index=index, state="up")
-                there.link("set", index=there.link_lookup(ifname="lo")[0], state="up")
-                there.addr("add", index=index, address=addresses[0], prefixlen=24)
-                there.addr("add", index=index, address=addresses[1], prefixlen=64, flags=0x02)  # no DAD wait
+            hosts.inside(name, partial(_set_up, f"lv{tag}{end}", addresses, mac))
         yield hosts
 
 

@@ -2,6 +2,7 @@ import socket
 from ipaddress import ip_address
 
 import pytest
+from pyroute2 import IPRoute
 
 from hostagent.interface import find
 from leveller.errors import UserError
@@ -30,9 +31,10 @@ def test_mistakes(two_hosts):
 
 
 def test_interface_without_address(two_hosts):
-    from pyroute2 import NetNS
+    def flush() -> None:
+        with IPRoute() as netlink:
+            netlink.flush_addr(index=netlink.link_lookup(ifname="data0")[0])
 
-    with NetNS(two_hosts.a) as inside:
-        inside.flush_addr(index=inside.link_lookup(ifname="data0")[0])
+    two_hosts.inside(two_hosts.a, flush)
     with pytest.raises(UserError, match="data0 has no address"):
         at(two_hosts)

@@ -19,7 +19,8 @@ def namespace():
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
     name = f"lvlsw-{os.getpid()}-{next(_numbers)}"
-    netns.create(name)
+    # Not netns.create: it forks, and a fork of a process with gRPC's threads may hang.
+    subprocess.run(["ip", "netns", "add", name], check=True)
     netns.pushns(name)
     try:
         for scope in ("all", "default"):
