@@ -26,7 +26,7 @@ class Link(NamedTuple):
     def parse(cls, text: str) -> Link:
         """Read ``"S1:3"``. Raises ValueError where that is not a switch, a colon and a port number."""
         switch, colon, port = text.rpartition(":")
-        if not (colon and switch and port.isdigit()):
+        if not (colon and switch and port.isdecimal()):
             raise ValueError(f"link {text!r} is not SWITCH:PORT, such as 'S1:3'")
         return cls(switch, int(port))
 

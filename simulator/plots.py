@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from leveller.errors import UserError
+from simulator import pictures
 from simulator.compare import Summary
 
 
@@ -17,12 +17,7 @@ def draw(comparison: Sequence[Summary], prefix: Path) -> tuple[Path, Path]:
     that of the first seed: the minimum (thin) and the mean over the jobs that run.
     Raises UserError where matplotlib is not installed, or the files cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UserError("--plot needs matplotlib", "pip install 'leveller[plots]'") from None
-
-    figure = Figure(figsize=(11, 8), layout="constrained")
+    figure = pictures.new_figure(11, 8)
     bars, cdf, time, load = figure.subplots(2, 2).flat
     _bars(bars, comparison)
     for number, summary in enumerate(comparison):
@@ -38,14 +33,7 @@ def draw(comparison: Sequence[Summary], prefix: Path) -> tuple[Path, Path]:
     time.set(title="R over time: mean (thick), minimum", xlabel="seconds", ylabel="R", ylim=(0, 1))
     for axes in (cdf, load, time):
         axes.legend(fontsize="small")
-    written = prefix.with_name(prefix.name + ".png"), prefix.with_name(prefix.name + ".svg")
-    for path in written:
-        try:
-            figure.savefig(path)
-        except OSError as error:
-            what = f"{path} cannot be written ({error.strerror})"
-            raise UserError(what, "give --plot another name") from None
-    return written
+    return pictures.write(figure, prefix)
 
 
 def _bars(axes: Any, comparison: Sequence[Summary]) -> None:  # noqa: ANN401 (matplotlib is optional)

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from leveller.errors import UserError
+from simulator import pictures
 from simulator.compare import FIGURES, Estimate, estimate
 from simulator.grid import Value
 from simulator.sweep import Row
@@ -96,28 +97,16 @@ def draw(rows: Sequence[Row], prefix: Path) -> tuple[Path, Path]:
     Raises UserError where no key has several values, where matplotlib is not installed, or the files cannot
     be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UserError("--plot needs matplotlib", "pip install 'leveller[plots]'") from None
-
     found = estimates(rows, "min_R")
     values = {key: _values(found, key) for key in rows[0].point.settings}
     keys = [key for key, several in values.items() if len(several) > 1]
     if not keys:
         raise UserError("--plot has nothing to plot against", "give a --set KEY=VALUE,VALUE")
     shown = [key for key in keys if len(values[key]) > 2] or keys
-    figure = Figure(figsize=(7 * len(shown), 5), layout="constrained")
+    figure = pictures.new_figure(7 * len(shown), 5)
     for axes, key in zip(figure.subplots(1, len(shown), squeeze=False).flat, shown, strict=True):
         _against(axes, key, values[key], found, [other for other in keys if other != key])
-    written = prefix.with_name(prefix.name + ".png"), prefix.with_name(prefix.name + ".svg")
-    for path in written:
-        try:
-            figure.savefig(path)
-        except OSError as error:
-            what = f"{path} cannot be written ({error.strerror})"
-            raise UserError(what, "give --plot another name") from None
-    return written
+    return pictures.write(figure, prefix)
 
 
 def _values(found: Mapping[Line, Estimate], key: str) -> list[Value]:

@@ -9,7 +9,7 @@ from softswitch import tables
 from softswitch.p4runtime.actions import decode_action, encode_action
 from softswitch.p4runtime.errors import P4Error, invalid
 from softswitch.p4runtime.info import Info, Table
-from softswitch.p4runtime.values import encode
+from softswitch.p4runtime.values import PORT_BITS, decode, encode
 
 
 def decode_one_shot(info: Info, table: Table, message: p4r.ActionProfileActionSet) -> tables.OneShot:
@@ -21,13 +21,15 @@ def decode_one_shot(info: Info, table: Table, message: p4r.ActionProfileActionSe
     for item in message.action_profile_actions:
         if item.weight < 1:
             raise invalid(f"{where}: an action's weight is at least 1, not {item.weight}")
-        port = item.watch_port or (encode(item.watch) if item.watch > 0 else b"")
+        port = encode(item.watch) if item.watch > 0 else b""
+        if item.watch_port:
+            port = encode(decode(item.watch_port, PORT_BITS, f"{where}, watch_port"))
         actions.append((decode_action(info, item.action, table.scopes, where), item.weight, port))
     return tables.OneShot(tuple(actions))
 
 
 def encode_one_shot(info: Info, one_shot: tables.OneShot) -> p4r.ActionProfileActionSet:
-    """Write an action set as it was given."""
+    """Write an action set as it was given, its ports in canonical form."""
     message = p4r.ActionProfileActionSet()
     for call, weight, port in one_shot.actions:
         item = message.action_profile_actions.add(action=encode_action(info, call), weight=weight)

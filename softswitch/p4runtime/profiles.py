@@ -11,9 +11,7 @@ from softswitch.p4runtime.actions import decode_action, encode_action
 from softswitch.p4runtime.errors import invalid
 from softswitch.p4runtime.info import Info, find
 from softswitch.p4runtime.program import Program
-from softswitch.p4runtime.values import decode, encode
-
-_PORT_BITS = 32
+from softswitch.p4runtime.values import PORT_BITS, decode, encode
 
 
 def write_member(program: Program, kind: int, message: p4r.ActionProfileMember) -> None:
@@ -80,7 +78,7 @@ def _decode_member(member: p4r.ActionProfileGroup.Member, where: str) -> GroupMe
         raise invalid(f"{where}: the weight of member {member.member_id} is at least 1, not {member.weight}")
     port = member.watch if member.watch > 0 else None
     if member.watch_port:
-        port = decode(member.watch_port, _PORT_BITS, f"{where}, watch_port")
+        port = decode(member.watch_port, PORT_BITS, f"{where}, watch_port")
     return GroupMember(member.member_id, member.weight, port)
 
 

@@ -57,8 +57,7 @@ def _updates(old: Program, new: Program, now_us: int) -> Iterator[tuple[str, p4r
             request.table_entry.counter_data.SetInParent()
             request.table_entry.meter_config.SetInParent()
             for entity in entities.read(old, request, roles.FULL, now_us):
-                if old.pipeline.tables[table.name].default != new.pipeline.tables[table.name].default:
-                    yield "default entry", p4r.Update(type=p4r.Update.MODIFY, entity=entity)
+                yield "default entry", p4r.Update(type=p4r.Update.MODIFY, entity=entity)
 
 
 def _copy_cells(old: Program, new: Program) -> None:

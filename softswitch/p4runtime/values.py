@@ -6,6 +6,9 @@ from grpc import StatusCode
 
 from softswitch.p4runtime.errors import P4Error, invalid
 
+PORT_BITS = 32
+"""Width of a port's number where no field of the program gives one (``watch_port``)."""
+
 
 def encode(value: int) -> bytes:
     """Return the canonical form of an unsigned value: the shortest string, one zero byte for 0."""

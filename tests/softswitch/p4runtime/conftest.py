@@ -10,6 +10,7 @@ from softswitch.dataplane import Dataplane
 from softswitch.p4runtime import server
 from softswitch.p4runtime.device import Device
 from softswitch.p4runtime.notifications import Notifier
+from softswitch.p4runtime.program import realize
 from tests.softswitch.p4runtime.helpers import CPU_PORT, DEVICE_ID, Client, Names, Stream, load
 
 
@@ -63,3 +64,9 @@ def client(stub, stream, features):
     primary = Client(stub)
     primary.push(p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT, features)
     return primary
+
+
+@pytest.fixture
+def program(features):
+    """features.p4 as reads and writes see it, without a server around it."""
+    return realize(features, queues=8)

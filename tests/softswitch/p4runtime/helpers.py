@@ -8,6 +8,8 @@ import grpc
 from finsy.proto import U128, p4i, p4r, p4r_grpc, rpc_status
 from google.protobuf import text_format
 
+from softswitch.p4runtime.errors import P4Error
+
 PROGRAMS = Path(__file__).parent / "programs"
 DEVICE_ID = 3
 CPU_PORT = 510
@@ -72,6 +74,15 @@ class Names:
 
 def octets(value):
     return value if isinstance(value, bytes) else value.to_bytes((value.bit_length() + 7) // 8 or 1, "big")
+
+
+def refusal(function, *args, **fields):
+    """Call what must raise P4Error; return its code's name and its message."""
+    try:
+        function(*args, **fields)
+    except P4Error as error:
+        return error.code.name, error.message
+    raise AssertionError("nothing was refused")
 
 
 class RpcFailedError(Exception):
