@@ -7,6 +7,7 @@ nothing else of it. Importing it raises UserError where Mininet is missing.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import shutil
 import socket
 import subprocess
@@ -45,10 +46,14 @@ def _load() -> None:
 
 
 _load()
+# Mininet makes its own logger class everybody's; ours stay ours.
+_logger_class = logging.getLoggerClass()
 
 from mininet import link as mininet_link  # noqa: E402
 from mininet import net as mininet_net  # noqa: E402
 from mininet import node as mininet_node  # noqa: E402
+
+logging.setLoggerClass(_logger_class)
 
 
 class LabHost(mininet_node.Host):  # type: ignore[misc]

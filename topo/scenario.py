@@ -12,7 +12,7 @@ from leveller.config import Section, load
 from leveller.errors import UserError
 from topo import fabric
 from topo.fabric import Fabric
-from topo.lossless import EFFICIENCY
+from topo.lossless import EFFICIENCY, SLACK
 
 Time = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Mbps = Annotated[float, Field(ge=0.1, le=1e6, allow_inf_nan=False)]
@@ -87,8 +87,8 @@ class Scenario(Section):
         return self
 
     def ideal_s(self, job: TrainingJob) -> float:
-        """Return the seconds of one iteration of ``job`` alone."""
-        return (job.compute + job.communicate) * self.unit_s
+        """Return the seconds of one iteration of ``job`` alone, at full rate: see ``lossless.SLACK``."""
+        return (job.compute + SLACK * job.communicate) * self.unit_s
 
     def volume(self, job: TrainingJob) -> int:
         """Return the payload bytes a rank of ``job`` sends an iteration: so many units at full rate."""

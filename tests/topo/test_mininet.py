@@ -1,3 +1,4 @@
+import subprocess
 import sys
 
 import pytest
@@ -65,3 +66,9 @@ def test_a_missing_program_says_how_to_get_it(monkeypatch):
 def test_level_marks_are_eight_and_none_marks_int():
     assert len(set(mininet.LEVEL_DSCP)) == mininet.QUEUES == 8
     assert 0x17 not in mininet.LEVEL_DSCP
+
+
+def test_mininet_does_not_change_other_peoples_loggers():
+    code = "import logging, topo.mininet; print(type(logging.getLogger('x')) is logging.Logger)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "True\n"
