@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from leveller.text import printable
+
 
 class UserError(Exception):
     """Something the user can mend. Commands print it as one line on stderr and exit with code 2.
@@ -11,10 +13,6 @@ class UserError(Exception):
     """
 
     def __init__(self, what: str, mend: str) -> None:
-        super().__init__("".join(map(_shown, f"{what}: {mend}")))
+        super().__init__(printable(f"{what}: {mend}"))
         self.what = what
         self.mend = mend
-
-
-def _shown(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

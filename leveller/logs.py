@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from leveller.text import printable
+
 if TYPE_CHECKING:
     from structlog.typing import EventDict, WrappedLogger
 
@@ -19,9 +21,5 @@ def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> E
             continue
         text = str(value)
         if not text.isprintable():
-            event[key] = "".join(map(_shown, text))
+            event[key] = printable(text)
     return event
-
-
-def _shown(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
