@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from simulator.traces.rows import BadRowError, Report, Trace, TraceJob, rows
+from simulator.traces.rows import BadRowError, Report, Trace, TraceJob, read_jobs
 
 COLUMNS = ("job_id", "gpu_num", "type", "submit_time", "start_time", "end_time")
 
@@ -20,17 +20,7 @@ COLUMNS = ("job_id", "gpu_num", "type", "submit_time", "start_time", "end_time")
 def read(path: Path) -> Trace:
     """Return the trace's jobs that ran on GPUs; ``model`` is its type. Raises UserError for another file."""
     report = Report(path)
-    jobs: dict[str, TraceJob] = {}
-    for line, row in rows(report, COLUMNS):
-        try:
-            job = _job(row)
-            if job.id in jobs:
-                raise BadRowError("repeat a job_id")
-        except BadRowError as reason:
-            report.skip(line, str(reason))
-        else:
-            jobs[job.id] = job
-    return Trace(sorted(jobs.values(), key=lambda job: (job.start, job.id)), (report,))
+    return Trace(read_jobs(report, COLUMNS, _job, "job_id"), (report,))
 
 
 def _job(row: Mapping[str, str]) -> TraceJob:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-from simulator.traces.rows import BadRowError, Report, Trace, TraceJob, rows
+from simulator.traces.rows import BadRowError, Report, Trace, TraceJob, read_jobs, rows
 
 TIME = "%Y/%m/%d %H:%M"
 JOB_COLUMNS = (
@@ -43,17 +43,8 @@ def read(job_csv: Path, worker_csv: Path) -> Trace:
     """
     of_workers, of_jobs = Report(worker_csv), Report(job_csv)
     workers = _read_workers(of_workers)
-    jobs: dict[str, TraceJob] = {}
-    for line, row in rows(of_jobs, JOB_COLUMNS):
-        try:
-            job = _job(row, workers)
-            if job.id in jobs:
-                raise BadRowError("repeat a job_name")
-        except BadRowError as reason:
-            of_jobs.skip(line, str(reason))
-        else:
-            jobs[job.id] = job
-    return Trace(sorted(jobs.values(), key=lambda job: (job.start, job.id)), (of_jobs, of_workers))
+    jobs = read_jobs(of_jobs, JOB_COLUMNS, lambda row: _job(row, workers), "job_name")
+    return Trace(jobs, (of_jobs, of_workers))
 
 
 def _read_workers(report: Report) -> dict[str, _Workers]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,3 +80,23 @@ def rows(report: Report, columns: Sequence[str]) -> Iterator[tuple[int, Mapping[
         raise UserError(f"{path} cannot be read ({error.strerror})", "give the trace's CSV file") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} is no CSV file ({error})", "give the trace's CSV file") from None
+
+
+def read_jobs(
+    report: Report, columns: Sequence[str], job_of: Callable[[Mapping[str, str]], TraceJob], id_column: str
+) -> list[TraceJob]:
+    """Return the job that ``job_of`` makes of each row, by start.
+
+    Rows that it refuses with BadRowError, or that repeat an id, are skipped and counted.
+    """
+    jobs: dict[str, TraceJob] = {}
+    for line, row in rows(report, columns):
+        try:
+            job = job_of(row)
+            if job.id in jobs:
+                raise BadRowError(f"repeat a {id_column}")
+        except BadRowError as reason:
+            report.skip(line, str(reason))
+        else:
+            jobs[job.id] = job
+    return sorted(jobs.values(), key=lambda job: (job.start, job.id))
