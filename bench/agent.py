@@ -1,12 +1,15 @@
 """What the host agent costs its host: CPU share and memory with eight idle jobs, and how fast it tells news.
 
-    python bench/agent.py [--jobs 8] [--seconds 20] [--json]
+    python bench/agent.py [--jobs 8] [--seconds 20] [--sockets 10000] [--json]
 
 Runs the real agent in a network namespace of its own, with real training-like processes, their logs and
 their TCP connections, and a gRPC server for a controller. ``idle`` is with jobs that log nothing and send
-nothing; ``busy`` with every job logging and sending ten times a second. The floor beside it is a Python
-process with gRPC that only sends the same number of empty messages. News are timed from the event to the
-controller's having the Report.
+nothing; ``busy`` with every job logging and sending ten times a second; ``sockets`` is idle with so many
+other TCP connections to another host, one of which comes and goes each second. ``scans`` are the listing of
+these by itself, done once a second and its CPU time counted, when the connections are nobody's, and when all
+are one job's and silent; the floor beside them is the kernel's own work, the answer thrown away unread. The
+other floor is a Python process with gRPC that only sends ten empty messages a second. News are timed from the
+event to the controller's having the Report.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -57,6 +61,50 @@ while True:
             chosen.register(server.accept()[0], selectors.EVENT_READ)
         else:
             key.fileobj.recv(1 << 16)
+"""
+
+CROWD = """
+import socket, sys, time
+address, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+connections = [socket.create_connection((address, port)) for _ in range(count)]
+print("ready", flush=True)
+while True:
+    connections[0].close()
+    connections[0] = socket.create_connection((address, port))
+    time.sleep(1)
+"""
+
+SCANS = """
+import json, socket, struct, sys, time
+from hostagent.flows.inet_diag import _HEADER, _NLM_F_REQUEST_DUMP, _NO_COOKIE, _REQUEST, _STATES, InetDiag
+from hostagent.flows.tracker import FlowTracker
+source, scans = socket.inet_aton(sys.argv[1]), int(sys.argv[2])
+diag = InetDiag()
+def listed(tracker, owner):
+    connections = diag.connections(tracker.ignored, tracker.known)
+    owners = lambda: {one.inode: owner for one in connections} if owner else {}
+    tracker.update(connections, owners, time.monotonic_ns())
+def floor():
+    request = _REQUEST.pack(socket.AF_INET, 6, 2, 0, _STATES, b"", b"", b"", b"", 0, _NO_COOKIE)
+    diag._socket.send(_HEADER.pack(16 + len(request), 20, _NLM_F_REQUEST_DUMP, 0, 0) + request)
+    while struct.unpack_from("=H", diag._socket.recv(1 << 18), 4)[0] != 3:
+        pass
+def cost(work):
+    for _ in range(3):
+        work()
+    spent = []
+    for _ in range(scans):
+        time.sleep(1)
+        begun = time.thread_time_ns()
+        work()
+        spent.append(time.thread_time_ns() - begun)
+    return sorted(spent)[len(spent) // 2] / 1e7
+nobodys, ours = FlowTracker([source]), FlowTracker([source])
+print(json.dumps([
+    ["scans: floor, the kernel's own work", cost(floor)],
+    ["scans: connections of no job", cost(lambda: listed(nobodys, None))],
+    ["scans: all of them one job's", cost(lambda: listed(ours, "job"))],
+]))
 """
 
 FLOOR = """
@@ -185,12 +233,37 @@ class Bench:
             process.wait()
         self.running.clear()
 
-    async def case(self, label: str, count: int, period: float, seconds: float) -> dict[str, object]:
-        """Measure the agent with ``count`` jobs."""
+    async def crowd(self, count: int) -> None:
+        """Open ``count`` connections from here to there that are no job's."""
+        self.start(1, sys.executable, "-c", PEER, THERE, "5002")
+        await asyncio.sleep(1)
+        self.start(0, sys.executable, "-c", CROWD, THERE, "5002", str(count), log="crowd.log")
+        for _ in range(300):
+            if "ready" in (self.directory / "crowd.log").read_text():
+                return
+            await asyncio.sleep(0.2)
+        sys.exit("error: the connections could not be opened: raise the limit of open files")
+
+    async def scans(self, count: int, seconds: float) -> list[dict[str, object]]:
+        """Measure the listing of ``count`` connections by itself."""
+        await self.crowd(count)
+        arguments = ("-c", SCANS, HERE, str(max(3, round(seconds / 3))))
+        scans = self.start(0, sys.executable, *arguments, log="scans.log")
+        await asyncio.to_thread(scans.wait)
+        self.end()
+        rows = json.loads((self.directory / "scans.log").read_text())
+        return [{"case": label, "cpu_percent": round(share, 2), "sockets": count} for label, share in rows]
+
+    async def case(
+        self, label: str, count: int, period: float, seconds: float, sockets: int = 0
+    ) -> dict[str, object]:
+        """Measure the agent with ``count`` jobs, and ``sockets`` connections of others."""
         config = self.directory / "agent.toml"
         config.write_text(f'[agent]\nhost = "h1"\ncontrollers = ["{self.target}"]\ninterface = "data0"\n')
         self.controller.flows.clear()
         self.controller.iterations.clear()
+        if sockets:
+            await self.crowd(sockets)
         self.start(1, sys.executable, "-c", PEER, THERE, "5001")
         leveller = str(Path(sys.executable).with_name("leveller"))
         agent = self.start(0, leveller, "agent", "--config", str(config))
@@ -220,7 +293,7 @@ def _middle(values: list[float]) -> float | None:
     return round(statistics.median(values), 1) if values else None
 
 
-async def run(jobs: int, seconds: float) -> list[dict[str, object]]:
+async def run(jobs: int, seconds: float, sockets: int) -> list[dict[str, object]]:
     """Run every case; return a row each."""
     with tempfile.TemporaryDirectory() as directory, namespaces() as inside:
         controller, server = Controller(), grpc.aio.server()
@@ -235,6 +308,8 @@ async def run(jobs: int, seconds: float) -> list[dict[str, object]]:
             bench.end()
             rows.append(await bench.case(f"idle: {jobs} jobs", jobs, 0, seconds))
             rows.append(await bench.case(f"busy: {jobs} jobs, 10 iterations/s each", jobs, 0.1, seconds))
+            rows.append(await bench.case(f"sockets: {sockets} of others", jobs, 0, seconds, sockets))
+            rows += await bench.scans(sockets, seconds)
         finally:
             bench.end()
             await server.stop(0)
@@ -246,11 +321,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="CPU share, memory and delays of the host agent.")
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--sockets", type=int, default=10_000)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("error: network namespaces need root: run it as root")
-    rows = asyncio.run(run(arguments.jobs, arguments.seconds))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave nothing behind then, either
+    rows = asyncio.run(run(arguments.jobs, arguments.seconds, arguments.sockets))
     if arguments.json:
         print(json.dumps(rows))
         return

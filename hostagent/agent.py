@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 import uuid
 from ipaddress import ip_address
+from pathlib import Path
 
 import structlog
 
 from hostagent.config import AgentSection
 from hostagent.interface import find
-from hostagent.logs.watch import Watcher
+from hostagent.nccl.receiver import Receiver
 from hostagent.observer import Observer
 from hostagent.probe.sender import ProbeSender
 from hostagent.session import ControllerSession, Identity
@@ -36,38 +38,73 @@ async def run(config: AgentSection) -> None:
         for session in sessions:
             session.wake()
 
-    state = HostState(wake)
+    def note() -> None:
+        for session in sessions:
+            session.note()
+
+    boot = uuid.uuid4().hex
+
+    def identity(addresses: tuple[bytes, ...]) -> Identity:
+        texts = tuple(str(ip_address(address)) for address in addresses)
+        return Identity(config.host, texts, __version__, boot)
+
+    def speak_for(addresses: tuple[bytes, ...]) -> None:
+        sender.speak_for(addresses)
+        for session in sessions:
+            session.introduce(identity(addresses))
+
+    state = HostState(wake, note)
     try:
-        observer = Observer(config, port, state)
+        observer = Observer(config, port, state, speak_for)
     except OSError as error:
         sender.close()
         raise UserError(
             f"this host's processes or connections cannot be listed ({error})",
             "agent.proc must be a mounted proc file system, and the kernel needs inet_diag (tcp_diag)",
         ) from None
-    addresses = tuple(str(ip_address(address)) for address in port.addresses)
-    identity = Identity(config.host, addresses, __version__, uuid.uuid4().hex)
+    try:
+        receiver = _nccl_receiver(config)
+    except UserError:
+        observer.close()
+        sender.close()
+        raise
+    own = identity(port.addresses)
     sessions += [
-        ControllerSession(target, identity, state, sender.send, config.report_ms / 1000)
+        ControllerSession(target, own, state, sender.send, config.report_ms / 1000)
         for target in config.controllers
     ]
     structlog.get_logger().info(
-        "agent started", host=config.host, interface=port.name, addresses=",".join(addresses)
+        "agent started", host=config.host, interface=port.name, addresses=",".join(own.addresses)
     )
     try:
         observer.look(time.monotonic_ns())  # so that the first Report, which is full, is
-        await _until_stopped(observer, sessions, config.poll_ms / 1000)
+        await _until_stopped(observer, receiver, sessions, config.poll_ms / 1000)
     finally:
+        if receiver is not None:
+            if receiver.refused:
+                structlog.get_logger().info("datagrams not believed", reasons=dict(receiver.refused))
+            receiver.close()
         observer.close()
         sender.close()
 
 
-async def _until_stopped(observer: Observer, sessions: list[ControllerSession], poll_s: float) -> None:
+def _nccl_receiver(config: AgentSection) -> Receiver | None:
+    """Open the socket for NCCL's plugins where there is to be one."""
+    runtime = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    path = config.nccl_socket or (Path(runtime) / "nccl.sock" if runtime else None)
+    return Receiver(path, str(config.proc)) if path else None
+
+
+async def _until_stopped(
+    observer: Observer, receiver: Receiver | None, sessions: list[ControllerSession], poll_s: float
+) -> None:
     stop = asyncio.Event()
     loop, numbers = asyncio.get_running_loop(), stop_signals()
     for number in numbers:
         loop.add_signal_handler(number, stop.set)
     work = [session.run() for session in sessions] + [_observe(observer, poll_s)]
+    if receiver is not None:
+        work.append(_listen(observer, receiver, poll_s))
     tasks: list[asyncio.Task[object]] = [asyncio.create_task(part) for part in (*work, stop.wait())]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -89,7 +126,7 @@ async def _observe(observer: Observer, poll_s: float) -> None:
         while True:
             if grown.is_set():
                 grown.clear()
-                loop.add_reader(observer.watcher, _once, loop, observer.watcher, grown)
+                loop.add_reader(observer, _once, loop, observer, grown)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout((observer.due_ns - time.monotonic_ns()) / 1e9):
                     await grown.wait()
@@ -102,10 +139,24 @@ async def _observe(observer: Observer, poll_s: float) -> None:
             if grown.is_set():
                 await asyncio.sleep(poll_s)
     finally:
-        loop.remove_reader(observer.watcher)
+        loop.remove_reader(observer)
 
 
-def _once(loop: asyncio.AbstractEventLoop, watcher: Watcher, grown: asyncio.Event) -> None:
-    # Until the next look it is enough to know: a log that grows all the time does not call us each time.
-    loop.remove_reader(watcher)
-    grown.set()
+async def _listen(observer: Observer, receiver: Receiver, poll_s: float) -> None:
+    """Take in what NCCL's plugins tell; whoever tells a lot is read every ``poll_s`` only."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        while True:
+            loop.add_reader(receiver, _once, loop, receiver, told)
+            await told.wait()
+            told.clear()
+            observer.listen(receiver)
+            await asyncio.sleep(poll_s)
+    finally:
+        loop.remove_reader(receiver)
+
+
+def _once(loop: asyncio.AbstractEventLoop, readable: Observer | Receiver, told: asyncio.Event) -> None:
+    # Until the next look it is enough to know: what is readable all the time does not call us each time.
+    loop.remove_reader(readable)
+    told.set()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 import leveller.config
+from hostagent.flows.rdma import COMMAND, SYSFS
+from hostagent.logs import FORMATS
+from hostagent.logs.custom import custom
 from leveller.config import Section
 
 
@@ -34,6 +37,28 @@ def _mac(text: str) -> str:
     return text
 
 
+def _pattern(text: str) -> str:
+    if not text.startswith("/"):
+        raise ValueError(f"{text!r} is not the name of a file from / on, such as '/data/{{job}}/*.log'")
+    return text
+
+
+class FormatSection(Section):
+    """A ``[[agent.formats]]`` table: a log format of the user's own."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
+    """Its name in reports."""
+    pattern: str
+    """A regular expression that finds an iteration line, see `hostagent.logs.custom`."""
+
+    @model_validator(mode="after")
+    def _check(self) -> FormatSection:
+        if self.name in {known.name for known in FORMATS}:
+            raise ValueError(f"{self.name} is a format that is known already: choose another name")
+        custom(self.name, self.pattern)
+        return self
+
+
 Milliseconds = Annotated[int, Field(ge=5, le=10_000)]
 
 
@@ -52,10 +77,31 @@ class AgentSection(Section):
     """Addresses of that interface to speak for; all of them where none are given."""
     gateway_mac: Annotated[str, AfterValidator(_mac)] | None = None
     """Where probes are sent; the kernel's routes and neighbours decide where it is not given."""
-    network_namespace: Literal["own", "any"] = "own"
-    """Whose processes count: those in the agent's own network namespace, or all."""
+    container_networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Networks of containers with addresses of their own that the fabric routes; those of the interface are
+    known."""
+    network_namespace: Literal["auto", "own", "any"] = "auto"
+    """Whose processes count: those in the agent's own network namespace, or all. ``auto``: all where that is
+    the host's (the one of process 1), else its own."""
     proc: Path = Path("/proc")
     """Where the proc file system of the jobs' PID namespace is mounted."""
+    logs: tuple[Annotated[str, AfterValidator(_pattern)], ...] = ()
+    """Names of logs, with * ? [..] and {job}: files that a job's processes have open, or named by the job."""
+    formats: tuple[FormatSection, ...] = ()
+    """Log formats of the user's own, tried before the known ones."""
+    report_socket: Annotated[str, Field(max_length=107)] = ""
+    """Where training code tells of its progress (hostagent.report): a path; else the abstract socket."""
+    hung_after: Annotated[float, Field(ge=2)] = 20.0
+    """A job hangs that shows no iteration for so many times the longest recent time between two lines .."""
+    hung_min_s: Annotated[float, Field(ge=1)] = 60.0
+    """.. and for so long at least."""
+    nccl_socket: Path | None = None
+    """Where jobs that load our NCCL plugin tell of themselves; where it is not given, ``nccl.sock`` in the
+    runtime directory of the systemd unit, or nowhere."""
+    rdma_command: Annotated[tuple[str, ...], Field(min_length=1)] = COMMAND
+    """What prints the RDMA queue pairs as ``rdma -j resource show qp`` does."""
+    rdma_devices: Path = SYSFS
+    """Where the RDMA devices are; where there are none, ``rdma_command`` is not run."""
     poll_ms: Milliseconds = 20
     """Shortest time between two looks at logs that grow all the time; others are read when they grow."""
     flows_ms: Milliseconds = 150

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 import psutil
 
@@ -19,6 +19,15 @@ class DataPort:
     index: int
     mac: bytes
     addresses: tuple[bytes, ...]
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    """The networks that its addresses are in, but for link-local ones."""
+
+    def is_there(self) -> bool:
+        """Say whether the interface is still there, and still the same one."""
+        try:
+            return socket.if_nametoindex(self.name) == self.index
+        except OSError:
+            return False
 
 
 def find(name: str, wanted: tuple[IPv4Address | IPv6Address, ...]) -> DataPort:
@@ -34,11 +43,15 @@ def find(name: str, wanted: tuple[IPv4Address | IPv6Address, ...]) -> DataPort:
             f"agent.interface: there is no interface {name}", f"give one of: {', '.join(sorted(interfaces))}"
         )
     mac, present = bytes(6), []
+    networks: list[IPv4Network | IPv6Network] = []
     for entry in interfaces[name]:
         if entry.family == psutil.AF_LINK:
             mac = bytes.fromhex(entry.address.replace(":", ""))
         elif entry.family in (socket.AF_INET, socket.AF_INET6):
-            present.append(ip_address(entry.address.partition("%")[0]))
+            address = ip_address(entry.address.partition("%")[0])
+            present.append(address)
+            if entry.netmask and not address.is_link_local:
+                networks.append(_network(address, entry.netmask))
     for address in wanted:
         if address not in present:
             raise UserError(
@@ -48,4 +61,11 @@ def find(name: str, wanted: tuple[IPv4Address | IPv6Address, ...]) -> DataPort:
     addresses = wanted or tuple(address for address in present if not address.is_link_local)
     if not addresses:
         raise UserError(f"agent.interface: {name} has no address", "give it one, or name the data interface")
-    return DataPort(name, socket.if_nametoindex(name), mac, tuple(address.packed for address in addresses))
+    packed = tuple(address.packed for address in addresses)
+    return DataPort(name, socket.if_nametoindex(name), mac, packed, tuple(networks))
+
+
+def _network(address: IPv4Address | IPv6Address, netmask: str) -> IPv4Network | IPv6Network:
+    # ipaddress takes a netmask for a prefix length in IPv4 only.
+    length = int(ip_address(netmask)).bit_count()
+    return ip_network(f"{address}/{length}", strict=False)

@@ -28,6 +28,9 @@ FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
 
 SHORTEST_INTERVAL_S = 0.01
 
+HEARTBEAT_S = 1.0
+"""Longest time between two Reports where the controller asks for no shorter one."""
+
 MAX_ANSWERS = 64
 """Answers to probe requests that wait for the stream; with more waiting, no further request is read."""
 
@@ -64,27 +67,41 @@ class Identity:
 class ControllerSession:
     """Keeps a stream to the controller at ``target`` and reports ``state`` on it.
 
-    Nothing is queued: a Report is made of ``state`` when the stream takes it, so a controller that reads
-    slowly gets fewer, larger Reports, and delays nothing but its own stream.
+    What has changed is reported at once where it is urgent, else within ``interval_s``; when nothing has,
+    there is a Report every HEARTBEAT_S, or as often as the controller asks, to say so. Nothing is queued: a
+    Report is made of ``state`` when the stream takes it, so a controller that reads slowly gets fewer, larger
+    Reports, and delays nothing but its own stream.
     """
 
     def __init__(
         self, target: str, identity: Identity, state: HostState, prober: Prober, interval_s: float
     ) -> None:
-        """``interval_s`` is the longest time between Reports; the controller may ask for a shorter one."""
+        """``interval_s`` is the longest time that a change waits for a Report."""
         self.target = target
         self._identity = identity
         self._state = state
         self._prober = prober
-        self._own_interval_s = interval_s
         self._interval_s = interval_s
+        self._heartbeat_s = HEARTBEAT_S
         self._urgent = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._renewed = asyncio.Event()
         self._log = structlog.get_logger().bind(controller=target)
         self._welcomed = False
 
     def wake(self) -> None:
         """Have a Report sent at once."""
         self._urgent.set()
+        self._changed.set()
+
+    def note(self) -> None:
+        """Have a Report sent soon."""
+        self._changed.set()
+
+    def introduce(self, identity: Identity) -> None:
+        """Say Hello anew, as ``identity``."""
+        self._identity = identity
+        self._renewed.set()
 
     async def run(self) -> None:
         """Serve the controller until cancelled. Whatever the peer does, the answer is to connect again."""
@@ -92,8 +109,7 @@ class ControllerSession:
         while True:
             self._welcomed = False
             try:
-                await self._connect()
-                reason = "it closed the stream"
+                reason = await self._connect()
             except (ProtocolError, TimeoutError) as error:
                 reason = str(error) or "no connection"
             except grpc.aio.AioRpcError as error:
@@ -106,21 +122,26 @@ class ControllerSession:
             await asyncio.sleep(retry_s * random.uniform(0.75, 1.25))  # noqa: S311 (jitter, not a secret)
             retry_s = min(2 * retry_s, LAST_RETRY_S)
 
-    async def _connect(self) -> None:
+    async def _connect(self) -> str:
+        """Serve one stream; return why it ended."""
+        self._renewed.clear()
         async with grpc.aio.insecure_channel(self.target, options=_OPTIONS) as channel:
             await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
-            self._interval_s = self._own_interval_s
+            self._heartbeat_s = HEARTBEAT_S
             answers: Answers = asyncio.Queue(MAX_ANSWERS)
             call = agent_pb2_grpc.AgentsStub(channel).Connect(self._messages(answers))
             reader = asyncio.create_task(self._read(call, answers))
+            renewed = asyncio.create_task(self._renewed.wait())
             try:
-                await asyncio.wait([reader])
+                done, _ = await asyncio.wait([reader, renewed], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 reader.cancel()
+                renewed.cancel()
                 call.cancel()
             # gRPC cancels who reads a call that the peer has cancelled: its end, not ours, so ask the task.
-            if not reader.cancelled():
+            if reader in done and not reader.cancelled():
                 reader.result()
+            return "it closed the stream" if reader in done else "this host has other addresses now"
 
     async def _read(self, call: AsyncIterable[pb.ControllerMessage], answers: Answers) -> None:
         async for message in call:
@@ -138,7 +159,7 @@ class ControllerSession:
             raise ProtocolError(f"it speaks protocol {welcome.protocol_version}, not {PROTOCOL_VERSION}")
         if welcome.report_interval_ns:
             asked_s = max(SHORTEST_INTERVAL_S, welcome.report_interval_ns / 1e9)
-            self._interval_s = min(self._own_interval_s, asked_s)
+            self._heartbeat_s = min(HEARTBEAT_S, asked_s)
             self.wake()  # the wait under way may be longer
         self._welcomed = True
         self._log.info("controller connected", name=welcome.controller)
@@ -157,14 +178,23 @@ class ControllerSession:
         since, sequence = None, 0
         while True:
             self._urgent.clear()
+            self._changed.clear()
             while not answers.empty():
                 yield pb.AgentMessage(probe_sent=answers.get_nowait())
             report = self._state.report(since, sequence, time.monotonic_ns())
             since, sequence = self._state.version, sequence + 1
+            sent_s = time.monotonic()
             yield pb.AgentMessage(report=report)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._interval_s):
-                    await self._urgent.wait()
+            await _wait(self._changed, sent_s + self._heartbeat_s)
+            await _wait(self._urgent, sent_s + min(self._interval_s, self._heartbeat_s))
+
+
+async def _wait(event: asyncio.Event, until_s: float) -> None:
+    """Wait for ``event``, but no longer than until monotonic time ``until_s``."""
+    if (left_s := until_s - time.monotonic()) > 0:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left_s):
+                await event.wait()
 
 
 def _spec(request: pb.ProbeRequest) -> ProbeSpec:

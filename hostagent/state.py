@@ -17,14 +17,36 @@ from typing import Protocol, TypeVar
 from leveller_proto import agent_pb2 as pb
 
 from hostagent.flows.connection import FiveTuple
-from hostagent.flows.tracker import Changes, Flow
-from hostagent.jobs.tracker import TrackedJob
+from hostagent.flows.kind import FlowKind
+from hostagent.flows.rdma import JobQueuePair
+from hostagent.flows.tracker import Brief, Changes, Flow
+from hostagent.jobs.health import Health
+from hostagent.jobs.job import TrackedJob
+from hostagent.logs.counter import IterationCounter
+from hostagent.nccl.communicators import JobCommunicator
+from hostagent.timing import Timing
 
 KEEP_CLOSED = 4096
 """Most closed flows, and most ended jobs, that are remembered."""
 
 KEEP_DURATIONS = 1024
 """Most iteration durations per job that wait for a slow controller; older ones are lost to it."""
+
+
+_KINDS = {
+    FlowKind.COLLECTIVE: pb.FLOW_KIND_COLLECTIVE,
+    FlowKind.CONTROL: pb.FLOW_KIND_CONTROL,
+}
+
+
+_HEALTH = {
+    Health.RUNNING: pb.JOB_STATE_RUNNING,
+    Health.HUNG: pb.JOB_STATE_HUNG,
+    Health.ENDED: pb.JOB_STATE_ENDED,
+    Health.DIED: pb.JOB_STATE_DIED,
+}
+
+_OVER = (pb.JOB_STATE_ENDED, pb.JOB_STATE_DIED)
 
 
 class _Versioned(Protocol):
@@ -40,6 +62,10 @@ class _JobRecord:
     version: int
     message: pb.JobProgress
     durations: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=KEEP_DURATIONS))
+    counter: IterationCounter | None = None
+    """Estimates what the log does not tell yet; None where the job is over."""
+    measured: pb.JobProgress = field(default_factory=pb.JobProgress)
+    """What is known of the job from elsewhere than its log and its processes."""
 
 
 @dataclass(slots=True)
@@ -53,24 +79,34 @@ class _ClosedRecord:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class _QueuePairsRecord:
+    version: int = 0
+    message: pb.QueuePairs = field(default_factory=pb.QueuePairs)
+
+
 class HostState:
     """The jobs and flows of this host as the controllers are to know them."""
 
-    def __init__(self, on_urgent: Callable[[], None]) -> None:
-        """``on_urgent`` is called after a change that is worth a Report at once."""
+    def __init__(self, on_urgent: Callable[[], None], on_change: Callable[[], None] = lambda: None) -> None:
+        """``on_urgent`` is called after a change worth a Report at once, ``on_change`` after any other."""
         self.version = 0
         self._on_urgent = on_urgent
+        self._on_change = on_change
         # Most recently changed last, so that a Report looks only at what has changed.
         self._jobs: OrderedDict[str, _JobRecord] = OrderedDict()
         self._flows: OrderedDict[FiveTuple, _FlowRecord] = OrderedDict()
         self._closed: OrderedDict[FiveTuple, _ClosedRecord] = OrderedDict()
+        self._queue_pairs = _QueuePairsRecord()
         self._forgotten = 0  # streams that have not reported this far need a full Report
 
     def job_changed(self, job: TrackedJob, durations_ns: Iterable[int] = (), *, ended: bool = False) -> None:
         """Take in a job as it is now, and the durations of the iterations it completed."""
+        over = job.health if job.health is Health.DIED else Health.ENDED
         message = pb.JobProgress(
             job=job.id,
-            state=pb.JOB_STATE_ENDED if ended else pb.JOB_STATE_RUNNING,
+            state=_HEALTH[over if ended else job.health],
+            source=job.source or "none",
             log_format=job.log_format,
             iterations=job.counter.iterations,
             started_ns=job.started_ns,
@@ -86,6 +122,7 @@ class HostState:
         if record is None or record.message.started_ns != job.started_ns:
             record = _JobRecord(self.version, message)
         record.version, record.message = self.version, message
+        record.counter = None if ended else job.counter
         record.durations.extend((self.version, duration) for duration in durations_ns)
         self._put(self._jobs, job.id, record)
         if ended:
@@ -107,6 +144,62 @@ class HostState:
             self._forgotten = max(self._forgotten, self._closed.popitem(last=False)[1].version)
         if changes.opened or changes.closed:
             self._on_urgent()
+        else:
+            self._on_change()
+
+    def timing_changed(self, job: str, timing: Timing) -> None:
+        """Take in what an iteration of ``job`` is made of."""
+        message = pb.Timing(
+            iteration_ns=timing.iteration_ns,
+            spread_ns=timing.spread_ns,
+            iterations=timing.count,
+            confidence=timing.confidence,
+            communication_ns=timing.communication_ns,
+            slack_ns=timing.slack_ns,
+            slack_confirmed=timing.slack_confirmed,
+        )
+        if (record := self._jobs.get(job)) is not None and record.measured.timing != message:
+            record.measured.timing.CopyFrom(message)
+            self._measured(job, record)
+
+    def brief_changed(self, job: str, brief: Brief) -> None:
+        """Take in how many connections of ``job`` came and went unlisted."""
+        record = self._jobs.get(job)
+        if record is not None and record.measured.brief_flows != brief.count:
+            record.measured.brief_flows, record.measured.brief_bytes = brief.count, brief.bytes_sent
+            self._measured(job, record)
+
+    def communicators_changed(self, job: str, communicators: Mapping[int, JobCommunicator]) -> None:
+        """Take in the NCCL communicators of ``job``, by id."""
+        if (record := self._jobs.get(job)) is None:
+            return
+        del record.measured.communicators[:]
+        for id_, communicator in communicators.items():
+            record.measured.communicators.add(
+                id=id_,
+                name=communicator.name,
+                ranks=communicator.ranks,
+                nodes=communicator.nodes,
+                local_ranks=sorted(communicator.local_ranks),
+                collectives=max(communicator.collectives.values(), default=0),
+            )
+        self._measured(job, record)
+
+    def queue_pairs_changed(self, pairs: Iterable[JobQueuePair]) -> None:
+        """Take in all queue pairs of this host's jobs."""
+        self.version += 1
+        message = pb.QueuePairs()
+        for pair in pairs:
+            message.pairs.add(
+                source=pair.source,
+                job=pair.job,
+                local_qp=pair.local,
+                remote_qp=pair.remote,
+                source_port=pair.source_port,
+                communicator=pair.communicator,
+            )
+        self._queue_pairs = _QueuePairsRecord(self.version, message)
+        self._on_urgent()
 
     def report(self, since: int | None, sequence: int, now_ns: int) -> pb.Report:
         """Return the Report of what changed after version ``since``.
@@ -114,14 +207,16 @@ class HostState:
         It is a full one where that is None or too long ago. It has no iteration durations when ``since`` is
         None: it says how things are, and those that passed before the stream began say nothing about now.
         """
+        self._estimate(now_ns)
         full = since is None or since < self._forgotten
         horizon = -1 if full or since is None else since
         report = pb.Report(sequence=sequence, monotonic_ns=now_ns, full=full)
         for _, job in _newer(self._jobs, horizon):
-            if full and job.message.state == pb.JOB_STATE_ENDED:
+            if full and job.message.state in _OVER:
                 continue
             entry = report.jobs.add()
             entry.CopyFrom(job.message)
+            entry.MergeFrom(job.measured)
             if since is not None:
                 entry.iteration_ns.extend(ns for version, ns in job.durations if version > since)
         for key, record in _newer(self._flows, horizon):
@@ -130,17 +225,39 @@ class HostState:
                 job=record.flow.job,
                 opened_ns=record.flow.opened_ns,
                 bytes_sent=record.flow.bytes_sent,
+                kind=_KINDS[record.flow.kind],
+                communicator=record.flow.communicator,
             )
+        if self._queue_pairs.version > max(horizon, 0):
+            report.queue_pairs.CopyFrom(self._queue_pairs.message)
         if not full:
             report.closed.extend(tuple_message(key) for key, _ in _newer(self._closed, horizon))
         return report
+
+    def _estimate(self, now_ns: int) -> None:
+        """Estimate what the logs that tell only every so many iterations have not told yet."""
+        for name, record in list(self._jobs.items()):
+            if record.counter is None:
+                continue
+            iterations, error = record.counter.estimate(now_ns)
+            if (record.measured.estimated, record.measured.estimated_error) != (iterations, error):
+                record.measured.estimated, record.measured.estimated_error = iterations, error
+                self.version += 1
+                record.version = self.version
+                self._put(self._jobs, name, record)
+
+    def _measured(self, job: str, record: _JobRecord) -> None:
+        self.version += 1
+        record.version = self.version
+        self._put(self._jobs, job, record)
+        self._on_change()
 
     def _put(self, records: OrderedDict[Key, Record], key: Key, record: Record) -> None:
         records[key] = record
         records.move_to_end(key)
 
     def _forget_ended(self) -> None:
-        ended = [id_ for id_, job in self._jobs.items() if job.message.state == pb.JOB_STATE_ENDED]
+        ended = [id_ for id_, job in self._jobs.items() if job.message.state in _OVER]
         for id_ in ended[: max(0, len(ended) - KEEP_CLOSED)]:
             self._forgotten = max(self._forgotten, self._jobs.pop(id_).version)
 

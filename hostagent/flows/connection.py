@@ -22,7 +22,8 @@ class FiveTuple(NamedTuple):
     def __str__(self) -> str:
         source, destination = ip_address(self.source), ip_address(self.destination)
         protocol = {TCP: "tcp", UDP: "udp"}.get(self.protocol, str(self.protocol))
-        return f"{protocol} {source}:{self.source_port} > {destination}:{self.destination_port}"
+        text = f"{protocol} {source}:{self.source_port} > {destination}:{self.destination_port}"
+        return f"{text} qp {self.destination_qp}" if self.destination_qp else text
 
 
 class Connection(NamedTuple):
@@ -35,3 +36,7 @@ class Connection(NamedTuple):
     """As in ``/proc/PID/fd``; 0 where no process has it (not accepted yet, or closed and still sending)."""
     bytes_sent: int
     """Payload handed to the network so far, repeats not counted."""
+    bytes_received: int = 0
+    """Payload received so far."""
+    quiet_ms: int = 0
+    """Time since it last sent payload."""

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from hostagent.jobs.identity import Rank, identify, parse_environ
+from hostagent.jobs import kubernetes
+from hostagent.jobs.identity import (
+    MARKERS,
+    MAX_ID,
+    Rank,
+    identify,
+    identify_ray,
+    is_lightning_child,
+    parse_command,
+    parse_environ,
+)
+from hostagent.logs.place import Place
 
 MAX_ENVIRON = 1 << 20
 """Most bytes of an environment that are read."""
 
 RECHECK_NS = 15 * 10**9
 """A process that is not training is looked at again at least this often: ``exec`` changes environments."""
+
+SCAN_NS = 100_000_000
+"""CPU time that looking at new processes may take at once: a tenant may start a hundred thousand of them."""
 
 NS_PER_TICK = 10**9 // os.sysconf("SC_CLK_TCK")
 
@@ -30,6 +45,10 @@ class TrainingProcess:
     """When the process started, by the monotonic clock."""
     ticks: int
     """The start as the kernel writes it: tells a process from a later one with the same pid."""
+    parent: int = 0
+    user: int = 0
+    slurm_log: str = ""
+    """Where Slurm writes the job's output by default, as the process names it; empty outside Slurm."""
 
 
 class ProcessFinder:
@@ -44,6 +63,7 @@ class ProcessFinder:
         self._host = host
         self._namespace = network_namespace
         self._others: dict[int, tuple[int, int]] = {}  # pid -> first seen, next look
+        self._owners: dict[str, int] = {}  # job -> the user whose it is on this host
         self.processes: dict[int, TrainingProcess] = {}
         self.denied = False
         """Some process could not be looked at for want of permission."""
@@ -55,24 +75,32 @@ class ProcessFinder:
         """Look for processes that came, went or became training ones; say whether ``processes`` changed.
 
         A process already known not to train is looked at again after as long as it has been known, at most
-        RECHECK_NS: a launcher may become the training process by ``exec``.
+        RECHECK_NS: a launcher may become the training process by ``exec``. What there is no time for is left to
+        the next scan.
         """
         changed = False
         alive = {int(name) for name in os.listdir(self._proc) if name.isdigit()}
         for pid, process in list(self.processes.items()):
-            if pid not in alive or self._start_ticks(pid) != process.ticks:
+            if pid not in alive or read_stat(self._proc, pid)[0] != process.ticks:
                 del self.processes[pid]
                 changed = True
-        others: dict[int, tuple[int, int]] = {}
-        for pid in alive - self.processes.keys():
-            first, look = self._others.get(pid, (now_ns, now_ns))
-            if look > now_ns:
-                others[pid] = (first, look)
-            elif (process_found := self._examine(pid)) is not None:
-                self.processes[pid] = process_found
+        if changed:
+            left = {process.rank.job for process in self.processes.values()}
+            self._owners = {job: user for job, user in self._owners.items() if job in left}
+        others = {pid: times for pid, times in self._others.items() if pid in alive}
+        due = [pid for pid in alive - self.processes.keys() if others.get(pid, (0, 0))[1] <= now_ns]
+        # New ones first, so that many others do not hide them, and of those the oldest, as far as pids tell:
+        # whose a job is must not depend on when the agent starts.
+        due.sort(key=lambda pid: (*others.get(pid, (0, 0))[1:], pid))
+        until_ns = time.thread_time_ns() + SCAN_NS
+        for pid in due:
+            first, _ = others.pop(pid, (now_ns, now_ns))
+            if self._examine(pid):
                 changed = True
             else:
                 others[pid] = (first, now_ns + min(now_ns - first, RECHECK_NS))
+            if time.thread_time_ns() >= until_ns:
+                break
         self._others = others
         return changed
 
@@ -94,42 +122,120 @@ class ProcessFinder:
                     owners[int(target[8:-1])] = process.rank.job
         return owners
 
-    def _examine(self, pid: int) -> TrainingProcess | None:
+    def _examine(self, pid: int) -> bool:
+        """Look whether ``pid`` trains; then note it."""
         try:
             if self._namespace and os.readlink(f"{self._proc}/{pid}/ns/net") != self._namespace:
-                return None
-            data = _read(f"{self._proc}/{pid}/environ", MAX_ENVIRON)
+                return False
+            data = read_file(f"{self._proc}/{pid}/environ", MAX_ENVIRON)
+            if not any(marker in data for marker in MARKERS):
+                return False
         except PermissionError:
             self.denied = True
-            return None
+            return False
         except OSError:
-            return None
-        if b"RANK=" not in data or b"WORLD_SIZE=" not in data:
-            return None
-        rank, ticks = identify(parse_environ(data), self._host), self._start_ticks(pid)
-        if rank is None or ticks is None:
-            return None
-        return TrainingProcess(pid, rank, max(1, ticks * NS_PER_TICK - self._suspended_ns), ticks)
+            return False
+        environ, command = parse_environ(data), self._command(pid)
+        ticks, parent = read_stat(self._proc, pid)
+        if ticks is None:
+            return False
+        rank = identify(environ, self._host, command, self._labels(pid, environ))
+        if rank is None and "RAY_JOB_ID" in environ:
+            rank = identify_ray(environ, command, self._command(parent), pid)
+        if rank is None:
+            return False
+        self._note(pid, rank, ticks, parent, _slurm_log(environ))
+        if is_lightning_child(environ) and self._command(parent)[1:] == command[1:]:
+            # Rank 0 started the others, with its own command line, and has set its environment only for them.
+            ticks, grandparent = read_stat(self._proc, parent)
+            if ticks is not None and parent not in self.processes:
+                self._note(parent, Rank(rank.job, 0, rank.world_size), ticks, grandparent, "")
+        return True
 
-    def _start_ticks(self, pid: int) -> int | None:
-        """Return when ``pid`` started (clock ticks since boot); None where it is gone or a zombie."""
+    def _note(self, pid: int, rank: Rank, ticks: int, parent: int, slurm_log: str) -> None:
         try:
-            text = _read(f"{self._proc}/{pid}/stat", 4096)
+            user = os.stat(f"{self._proc}/{pid}").st_uid
         except OSError:
-            return None
-        # The second field is the command in parentheses and may hold anything, parentheses included.
-        fields = text[text.rfind(b")") + 2 :].split()
-        if len(fields) < 20 or fields[0] in (b"Z", b"X"):
-            return None
-        return int(fields[19])
+            return  # gone already
+        rank = rank if self._owners.setdefault(rank.job, user) == user else _qualified(rank, user)
+        if self._owners.setdefault(rank.job, user) != user:
+            return  # somebody has taken that name, too, and is not believed
+        started_ns = max(1, ticks * NS_PER_TICK - self._suspended_ns)
+        self.processes[pid] = TrainingProcess(pid, rank, started_ns, ticks, parent, user, slurm_log)
+
+    def _labels(self, pid: int, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return what the downward API tells in the root of ``pid``; empty outside Kubernetes."""
+        if not kubernetes.is_pod(environ):
+            return {}
+        root = f"{self._proc}/{pid}/root"
+        labels = kubernetes.parse_labels(_read_within(root, kubernetes.PODINFO[0]))
+        for path in (kubernetes.PODINFO[1], kubernetes.SERVICE_ACCOUNT):
+            if namespace := _read_within(root, path).strip():
+                labels[kubernetes.NAMESPACE] = namespace
+                break
+        return labels
+
+    def _command(self, pid: int) -> list[str]:
+        """Return the argument vector; empty where it cannot be read."""
+        try:
+            return parse_command(read_file(f"{self._proc}/{pid}/cmdline", 65_536))
+        except OSError:
+            return []
 
 
-def _read(path: str, size: int) -> bytes:
+def _qualified(rank: Rank, user: int) -> Rank:
+    """Return ``rank`` under a name of its own: that which it claims is another user's job here."""
+    return replace(rank, job=f"{rank.job[: MAX_ID - 12]}@{user}")
+
+
+def read_stat(proc: str, pid: int) -> tuple[int | None, int]:
+    """Return when ``pid`` started (clock ticks since boot) and its parent; None where it trains no more."""
+    try:
+        text = read_file(f"{proc}/{pid}/stat", 4096)
+    except OSError:
+        return None, 0
+    # The second field is the command in parentheses and may hold anything, parentheses included.
+    fields = text[text.rfind(b")") + 2 :].split()
+    if len(fields) < 20 or fields[0] in (b"Z", b"X"):
+        return None, 0
+    return int(fields[19]), int(fields[1])
+
+
+def start_ticks(proc: str, pid: int) -> int | None:
+    """Return when ``pid`` started (clock ticks since boot); None where it is gone or a zombie."""
+    return read_stat(proc, pid)[0]
+
+
+def read_file(path: str, size: int) -> bytes:
+    """Return up to ``size`` bytes of a file under ``/proc``. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, size)
     finally:
         os.close(descriptor)
+
+
+def _read_within(root: str, path: str) -> str:
+    """Read a small file within ``root``; empty where it is not there."""
+    try:
+        descriptor = Place(path, root).open()
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, 65_536).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def _slurm_log(environ: Mapping[str, str]) -> str:
+    """Return the file that sbatch writes to without ``--output``."""
+    directory, job = environ.get("SLURM_SUBMIT_DIR", ""), environ.get("SLURM_JOB_ID", "")
+    if not (directory.startswith("/") and job.isdigit()):
+        return ""
+    array = environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", "")
+    return f"{directory}/slurm-{'_'.join(array) if all(part.isdigit() for part in array) else job}.out"
 
 
 def sees_everyone() -> bool:

@@ -1,28 +1,28 @@
-"""Jobs out of processes: who is in them, how far they are by their own logs, when they end."""
+"""The jobs on this host: out of processes, until they end."""
 
 from __future__ import annotations
 
-import os
-import stat
 import time
-from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Generator, Sequence
 from typing import NamedTuple
 
-from hostagent.jobs.processes import TrainingProcess
-from hostagent.logs.counter import IterationCounter
-from hostagent.logs.format import Mark
-from hostagent.logs.reader import LogReader
-from hostagent.logs.tail import Identity
+from hostagent.jobs.exits import ExitWatch
+from hostagent.jobs.health import Health, Patience, verdict
+from hostagent.jobs.job import TrackedJob
+from hostagent.jobs.processes import TrainingProcess, start_ticks
+from hostagent.jobs.sources import Source, SourceFinder
+from hostagent.logs import FORMATS
+from hostagent.logs.format import LogFormat
 from hostagent.logs.watch import Watcher
 
-FRESH_NS = 2 * 10**9
-"""A process younger than this has hardly logged an iteration: what it appends to is an earlier run's log."""
+RESTART_NS = 120 * 10**9
+"""How long a launcher may take to start a job again that has died: later it is taken for another."""
 
+SEARCH_NS = 20_000_000
+"""CPU time that one step of a search for logs may take: the agent's one thread has more to do."""
 
-GONE = ""
-"""Path of a log that nobody writes any more."""
+_NO_PROCESS = 1
+"""Pid of the process that orphans are given to: no launcher."""
 
 
 class Progress(NamedTuple):
@@ -32,123 +32,92 @@ class Progress(NamedTuple):
     durations_ns: list[int]
 
 
-@dataclass(slots=True)
-class TrackedJob:
-    """One job as this host sees it."""
-
-    id: str
-    started_ns: int
-    world_size: int = 0
-    local_ranks: int = 0
-    counter: IterationCounter = field(default_factory=IterationCounter)
-    _readers: list[LogReader] = field(default_factory=list)
-    _leader: LogReader | None = None
-
-    @property
-    def log_format(self) -> str:
-        """Name of the log's format; empty where no log on this host has iterations."""
-        return self._leader.format if self._leader else ""
-
-    @property
-    def log_path(self) -> str:
-        """Where the log is read; empty where no log on this host has iterations."""
-        return self._leader.path if self._leader else ""
-
-    def rejected(self) -> Counter[str]:
-        """Return how many lines were not believed, by reason."""
-        total = Counter(self.counter.rejected)
-        for reader in self._readers:
-            total.update(reader.rejected)
-            total["line too long"] += reader.lines_too_long
-        return +total
-
-    @property
-    def behind(self) -> bool:
-        """There is more in the logs than one read takes."""
-        return any(reader.behind for reader in self._readers)
-
-    def update(self, processes: Collection[TrainingProcess], proc: str, watcher: Watcher | None) -> None:
-        """Take in the job's present processes: ranks, and stdouts that are regular files."""
-        self.world_size = max(process.rank.world_size for process in processes)
-        self.local_ranks = len({process.rank.rank for process in processes})
-        logs: dict[Identity, tuple[str, os.stat_result, TrainingProcess]] = {}
-        for process in processes:
-            path = f"{proc}/{process.pid}/fd/1"
-            try:
-                found = os.stat(path)
-            except OSError:
-                continue
-            if stat.S_ISREG(found.st_mode):
-                logs.setdefault((found.st_dev, found.st_ino), (path, found, process))
-        present = {f"{proc}/{process.pid}/fd/1" for process in processes}
-        for reader in list(self._readers):
-            if reader.identity is not None and (same := logs.pop(reader.identity, None)):
-                reader.path = same[0]  # the process by which it was opened may have gone
-            elif reader.path not in present:
-                # Its pid may be another process's by now. What the leader has open is read to its end.
-                reader.path = GONE
-                if reader is not self._leader:
-                    reader.close()
-                    self._readers.remove(reader)
-        paths = {reader.path for reader in self._readers}
-        for path, found, process in logs.values():
-            if path not in paths:  # else its reader is about to see that another file is there
-                old = _is_old(found, process, _appends(proc, process.pid))
-                self._readers.append(LogReader(path, found.st_size if old else 0, watcher))
-
-    def read(self, now_ns: int) -> list[int] | None:
-        """Read the logs; return the durations of iterations completed, None where nothing new counts.
-
-        Several ranks may log the same iterations: only the first log that has any is used, until it is silent
-        because its process has gone and another goes on.
-        """
-        before = (self.counter.iterations, self.counter.last_ns)
-        durations: list[int] = []
-        for reader in self._readers:
-            marks = reader.read()
-            if marks and (self._leader is None or self._leader.path == GONE):
-                self._leader = reader
-            if reader is self._leader:
-                durations += self._count(marks, now_ns)
-        return durations if (self.counter.iterations, self.counter.last_ns) != before else None
-
-    def close(self) -> None:
-        """Close the logs."""
-        for reader in self._readers:
-            reader.close()
-
-    def _count(self, marks: list[Mark], now_ns: int) -> list[int]:
-        return [duration for mark in marks for duration in self.counter.see(mark, now_ns)]
-
-
 class JobTracker:
-    """The jobs on this host."""
+    """Keeps the jobs on this host. Close it when done."""
 
-    def __init__(self, proc: str, watcher: Watcher | None = None) -> None:
-        """``proc`` is where their processes' files are; ``watcher`` tells when their logs grow."""
+    def __init__(
+        self,
+        proc: str,
+        watcher: Watcher | None = None,
+        formats: Sequence[LogFormat] = FORMATS,
+        patterns: Sequence[str] = (),
+        patience: Patience | None = None,
+    ) -> None:
+        """``proc`` is where their processes' files are; ``watcher`` tells when their logs grow.
+
+        ``patterns`` name logs, as `hostagent.jobs.sources.SourceFinder` takes them.
+        """
         self._proc = proc
         self._watcher = watcher
+        self._formats = formats
+        self._finder = SourceFinder(proc, patterns)
+        self._patience = patience or Patience()
+        self._search: Generator[tuple[str, Source] | None, None, None] | None = None  # that goes on
+        self._exits = ExitWatch(proc)
+        self._waiting: dict[str, TrackedJob] = {}  # that have died, and whose launcher may start them again
         self.jobs: dict[str, TrackedJob] = {}
 
-    def update(self, processes: Collection[TrainingProcess]) -> list[TrackedJob]:
-        """Take in the training processes of now; return the jobs that have ended, which are forgotten.
+    def close(self) -> None:
+        """Close every log."""
+        for job in (*self.jobs.values(), *self._waiting.values()):
+            job.close()
+        self.jobs.clear()
+        self._waiting.clear()
+        if self._search is not None:
+            self._search.close()
+        self._exits.close()
 
-        A job ends here when it has no process left on this host; its logs are read to their end first.
+    def update(self, processes: Collection[TrainingProcess]) -> list[TrackedJob]:
+        """Take in the training processes of now; return the jobs that are over, which are forgotten.
+
+        A job is over here when it has no process left on this host; its logs are read to their end first. One
+        that has died and is started again by the same launcher (an elastic restart) goes on where it was.
         """
         by_job: dict[str, list[TrainingProcess]] = {}
         for process in processes:
             by_job.setdefault(process.rank.job, []).append(process)
-        for id_, members in by_job.items():
-            job = self.jobs.get(id_)
-            if job is None:
-                job = self.jobs[id_] = TrackedJob(id_, min(process.started_ns for process in members))
+            self._exits.watch(process.pid)
+        over = [job for name, job in self.jobs.items() if name not in by_job]
+        for job in self.jobs.values():
+            self._note_exits(job, by_job.get(job.id, ()))
+        for job in over:
+            self._end(job)
+        self._give_up()
+        for name, members in by_job.items():
+            job = self.jobs.get(name) or self._again(name, members) or self._begin(name, members)
             job.update(members, self._proc, self._watcher)
-        ended = [job for id_, job in self.jobs.items() if id_ not in by_job]
-        for job in ended:
-            del self.jobs[job.id]
-            job.read(time.monotonic_ns())
-            job.close()
-        return ended
+        return over
+
+    def search(self, now_ns: int) -> bool:
+        """Search for the logs of jobs that have shown none yet; say whether there was any to search for.
+
+        A call takes SEARCH_NS of CPU time at most, and the next one goes on: a host may have any number of
+        open files.
+        """
+        if self._search is None:
+            lacking = {
+                name: list(job.processes.values())
+                for name, job in self.jobs.items()
+                if job.wants_search(now_ns)
+            }
+            if not lacking:
+                return False
+            self._search = self._finder.search(lacking)
+        until_ns = time.thread_time_ns() + SEARCH_NS
+        for found in self._search:
+            if found is not None and (job := self.jobs.get(found[0])) is not None:
+                job.follow([found[1]], self._proc, self._watcher)
+            if time.thread_time_ns() >= until_ns:
+                return True
+        self._search = None
+        return True
+
+    def tell(self, pid: int, first: str, now: str) -> bool:
+        """Take in what process ``pid`` says of its progress; say whether it is in a job."""
+        job = next((job for job in self.jobs.values() if pid in job.processes), None)
+        if job is not None:
+            job.tell(first, now)
+        return job is not None
 
     def read(self, now_ns: int) -> list[Progress]:
         """Read every job's logs; return the jobs that got on."""
@@ -158,21 +127,58 @@ class JobTracker:
             if (durations := job.read(now_ns)) is not None
         ]
 
+    def check(self, now_ns: int) -> list[TrackedJob]:
+        """Return the jobs that have begun to hang, or to go on."""
+        return [job for job in self.jobs.values() if job.check(now_ns, self._patience)]
 
-def _appends(proc: str, pid: int) -> bool:
-    """Say whether the process's stdout is open for appending (``>>``)."""
-    try:
-        with open(f"{proc}/{pid}/fdinfo/1", encoding="ascii") as file:
-            flags = next((line for line in file if line.startswith("flags:")), "flags: 0")
-    except OSError:
-        return False
-    return bool(int(flags.split()[1], 8) & os.O_APPEND)
+    def _begin(self, name: str, members: Collection[TrainingProcess]) -> TrackedJob:
+        job = TrackedJob(name, min(process.started_ns for process in members), formats=self._formats)
+        if (other := self._waiting.pop(name, None)) is not None:
+            other.close()
+        self.jobs[name] = job
+        return job
+
+    def _note_exits(self, job: TrackedJob, present: Collection[TrainingProcess]) -> None:
+        left = {process.pid for process in present}
+        main = {process.pid: process.rank.rank for process in job.main_processes()}
+        for pid in job.processes.keys() - left:
+            status = self._exits.status(pid)
+            if pid in main:
+                job.statuses[main[pid]] = status
+
+    def _end(self, job: TrackedJob) -> None:
+        del self.jobs[job.id]
+        job.over_ns = time.monotonic_ns()
+        job.read(job.over_ns)
+        job.health, job.reason = verdict(
+            job.statuses.values(), job.counter.value, job.counter.total, failed=job.failed
+        )
+        if job.health is Health.DIED and self._launched(job):
+            self._waiting[job.id] = job
+        else:
+            job.close()
+
+    def _again(self, name: str, members: Collection[TrainingProcess]) -> TrackedJob | None:
+        """Return the job that its launcher has started again."""
+        job = self._waiting.get(name)
+        if job is None or not _launchers(job.processes.values()) & _launchers(members):
+            return None
+        del self._waiting[name]
+        job.health, job.reason = Health.RUNNING, ""
+        job.statuses.clear()
+        self.jobs[name] = job
+        return job
+
+    def _give_up(self) -> None:
+        """Forget the jobs whose launcher is gone, too, or does nothing."""
+        for name, job in list(self._waiting.items()):
+            if not self._launched(job) or time.monotonic_ns() - job.over_ns > RESTART_NS:
+                job.close()
+                del self._waiting[name]
+
+    def _launched(self, job: TrackedJob) -> bool:
+        return any(start_ticks(self._proc, pid) is not None for pid in _launchers(job.processes.values()))
 
 
-def _is_old(log: os.stat_result, process: TrainingProcess, appends: bool) -> bool:
-    """Say whether what is in ``log`` now was written by an earlier run, not by ``process``."""
-    now_ns = time.monotonic_ns()
-    if appends and now_ns - process.started_ns < FRESH_NS:
-        return True
-    started = time.time_ns() - (now_ns - process.started_ns)
-    return log.st_mtime_ns < started - 2 * 10**8
+def _launchers(processes: Collection[TrainingProcess]) -> set[int]:
+    return {process.parent for process in processes if process.parent > _NO_PROCESS}

@@ -14,6 +14,13 @@ MAX_DURATION_NS = 24 * 3600 * 10**9
 
 NS_PER_MS = 1_000_000
 
+ANYBODYS, KNOWN, USERS = 0, 1, 2
+"""Ranks of formats: what anybody may draw, a framework's own, and what the user has named."""
+
+START = r"^(?:\[[^\]\s]{1,64}\](?:<std(?:out|err)>)?:|\d{1,9}:|[\w.-]{1,64}-\d{1,9}:)? *"
+"""Beginning of a line, with the tag that launchers put there: ``[default7]:`` (torchrun), ``[1,0]<stdout>:``
+(mpirun), ``7:`` (srun), ``worker-0:`` (DeepSpeed's)."""
+
 
 class RejectedLineError(Exception):
     """An iteration line whose numbers cannot be true. ``reason`` is a fixed word or two, for counting."""
@@ -25,15 +32,25 @@ class RejectedLineError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What an iteration line says.
-
-    ``completed`` is how many iterations the model has behind it, counted as the framework counts (so a
-    resumed run starts high); ``duration_ns`` the time per iteration that the line states, None where it
-    states none.
-    """
+    """What an iteration line says."""
 
     completed: int
+    """Iterations that the model has behind it, as the framework counts (a resumed run starts high)."""
     duration_ns: int | None = None
+    """Time per iteration since the line before, by the line itself; None where it states none."""
+    total: int | None = None
+    """Where the count is to end, where the line says so."""
+    epoch: int | None = None
+    """The epoch, from 0, where ``completed`` and ``total`` start anew with each; None where they do not."""
+    pace_ns: int | None = None
+    """Time per iteration averaged over longer: good for judging what can be, not for timing."""
+    first: int | None = None
+    """The count with which this run began, where its teller knows."""
+    anew: bool = False
+    """What was counted before was something else, such as a progress bar of no training."""
+
+
+Parser = Callable[[str], Mark | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +59,23 @@ class LogFormat:
 
     ``parse`` takes one line without its end and returns None for anything that is not an iteration line
     (evaluation lines are not). It raises RejectedLineError for one with absurd numbers. It runs on hostile
-    input of up to `hostagent.logs.lines.MAX_LINE` characters, so its time must be linear in that.
+    input of up to `hostagent.logs.lines.MAX_LINE` characters, so its time must be linear in that. It is a
+    pure function of the line.
+
+    ``follow`` makes the parser for one whole log out of it, where a line's meaning depends on earlier ones
+    (an epoch's count starts anew). ``supersedes`` names formats whose lines stand in the same log and say
+    less: the first line of this format replaces them. So does that of a format of a higher ``rank``.
     """
 
     name: str
-    parse: Callable[[str], Mark | None]
+    parse: Parser
+    follow: Callable[[], Parser] | None = None
+    supersedes: frozenset[str] = frozenset()
+    rank: int = KNOWN
+
+    def open(self) -> Parser:
+        """Return the parser for one log, from its beginning on."""
+        return self.follow() if self.follow else self.parse
 
 
 def iteration(text: str) -> int:
@@ -60,12 +89,28 @@ def iteration(text: str) -> int:
     return int(digits)
 
 
+def whole(text: str | None) -> int | None:
+    """Read a run's total; None where there is none (``?``, ``--``, ``infinity``) or it is no whole number."""
+    if text is None or not (text.isascii() and text.isdigit() and len(text) <= 13):
+        return None
+    return int(text) or None
+
+
 def milliseconds(text: str) -> int:
     """Read milliseconds as nanoseconds. Raises RejectedLineError unless above 0 and at most a day."""
+    return _duration(text, NS_PER_MS)
+
+
+def seconds(text: str) -> int:
+    """Read seconds as nanoseconds. Raises RejectedLineError unless above 0 and at most a day."""
+    return _duration(text, 10**9)
+
+
+def _duration(text: str, unit_ns: int) -> int:
     try:
         value = float(text[:40])
     except ValueError:
         raise RejectedLineError("duration is not a number") from None
-    if not (math.isfinite(value) and 0 < value * NS_PER_MS <= MAX_DURATION_NS):
+    if not (math.isfinite(value) and 0 < value * unit_ns <= MAX_DURATION_NS):
         raise RejectedLineError("duration out of range")
-    return int(value * NS_PER_MS)
+    return max(1, int(value * unit_ns))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from hostagent.logs.wrappers import unwrap
+
 MAX_LINE = 65_536
 """Longer lines are dropped and counted: no iteration line comes near, and memory stays bounded."""
 
@@ -16,8 +18,8 @@ class LineSplitter:
     r"""Turns chunks of a log into whole lines.
 
     ``\n`` and ``\r`` both end a line (a progress bar redraws with ``\r``); ANSI sequences and NULs (the
-    hole that a truncation leaves) go, broken UTF-8 becomes U+FFFD, empty lines are skipped, and a line that
-    is not ended yet is kept for the next chunk.
+    hole that a truncation leaves) go, so does what a container runtime wraps around a line, broken UTF-8
+    becomes U+FFFD, empty lines are skipped, and a line that is not ended yet is kept for the next chunk.
     """
 
     def __init__(self) -> None:
@@ -41,8 +43,8 @@ class LineSplitter:
                     self._discarding = False
                 elif len(line) > MAX_LINE:
                     self.too_long += 1
-                elif text := _clean(line):
-                    lines.append(text)
+                elif line:
+                    lines += _clean(line)
             self._partial.clear()
         if not self._discarding:
             self._partial += data[end:]
@@ -53,8 +55,14 @@ class LineSplitter:
         return lines
 
 
-def _clean(line: bytes) -> str:
-    text = line.decode("utf-8", "replace")
+def _clean(line: bytes) -> list[str]:
+    text = unwrap(line.decode("utf-8", "replace"))
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    return text.replace("\0", "")
+    text = text.replace("\0", "")
+    # What a wrapper holds may be several lines: a progress bar redrawn.
+    return (
+        [part for part in re.split("[\r\n]", text) if part]
+        if "\r" in text or "\n" in text
+        else [text] * bool(text)
+    )

@@ -4,8 +4,8 @@
 
     iter 250: loss 3.1416, time 213.55ms, mfu 25.71%
 
-after the iteration whose index, counted from 0, it names. ``step 250: train loss 3.1, val loss 3.2`` is
-evaluation and does not count.
+after the iteration whose index, counted from 0, it names (one optimizer step; gradient accumulation is
+inside). ``step 250: train loss 3.1, val loss 3.2`` is evaluation and does not count.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import os
 import stat
 from dataclasses import dataclass
 
+from hostagent.logs.place import Place
 from hostagent.logs.watch import Watcher
 
 CHUNK = 262_144
@@ -25,32 +26,45 @@ class Piece:
 
 NOTHING = Piece(b"")
 
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x04\x22\x4d\x18")
+"""How files of gzip, bzip2, zstd, xz, zip and lz4 begin."""
+
+
+def is_compressed(data: bytes) -> bool:
+    """Say whether a file that begins with ``data`` (6 bytes will do) is a compressed one."""
+    return data.startswith(_COMPRESSED)
+
 
 class Tail:
-    """Follows the regular file at ``path``, which may be a ``/proc/PID/fd/N``.
+    """Follows the regular file at a place.
 
     - renamed, and still written to: followed, for the open file is;
-    - another file at ``path`` (rotated, reopened): the old one is read to its end, then the new from its
+    - another file at that place (rotated, reopened): the old one is read to its end, then the new from its
       start;
     - truncated (copytruncate): read again from the start, skipping the hole that a writer at its own offset
       leaves;
     - removed: the open file is read to its end.
 
-    A path that is not a regular file, or may not be opened, gives nothing as long as that is so. A file
-    truncated and grown past the old position between two reads cannot be told from growth.
+    What is not a regular file, is compressed (an old log) or may not be opened, gives nothing as long as that
+    is so. A file truncated and grown past the old position between two reads cannot be told from growth.
     """
 
-    def __init__(self, path: str, start: int = 0, watcher: Watcher | None = None) -> None:
-        """Follow ``path``, beginning at byte ``start`` of the file that is there first.
+    def __init__(self, place: Place, start: int = 0, watcher: Watcher | None = None) -> None:
+        """Follow what is at ``place``, beginning at byte ``start`` of the file that is there first.
 
         ``watcher`` tells when there may be something to read.
         """
-        self.path = path
+        self.place = place
+        """Where it is; may be set to another place of the same file."""
         self.identity: Identity | None = None
         """The file that is open; None before the first read."""
         self.behind = False
         """There was more to read than one read takes."""
+        self.modified_ns = 0
+        """When the file was last written to, by its own time stamp (Unix time)."""
         self._start = start
+        self._ignored: Identity | None = None
+        self._ignored_size = 0  # a smaller one is another file with the same inode number
         self._watcher = watcher
         self._watch = -1
         self._descriptor = -1
@@ -67,10 +81,13 @@ class Tail:
     def read(self) -> Piece:
         """Return up to CHUNK new bytes. Costs one ``stat`` when there are none."""
         try:
-            now = os.stat(self.path)
+            now = self.place.stat()
         except OSError:
             return self._take(self._size(), restarted=False)
         identity = (now.st_dev, now.st_ino)
+        if identity == self._ignored and now.st_size >= self._ignored_size:
+            return NOTHING
+        self.modified_ns = now.st_mtime_ns
         if identity == self.identity:
             restarted = now.st_size < self._position
             if restarted:
@@ -89,12 +106,12 @@ class Tail:
 
     def _open(self) -> bool:
         try:
-            # Never wait in open(): what was a regular file a moment ago may be a FIFO by now.
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            descriptor = self.place.open()
         except OSError:
             return False
         opened = os.fstat(descriptor)
-        if not stat.S_ISREG(opened.st_mode):
+        if not stat.S_ISREG(opened.st_mode) or is_compressed(os.pread(descriptor, 6, 0)):
+            self._ignored, self._ignored_size = (opened.st_dev, opened.st_ino), opened.st_size
             os.close(descriptor)
             return False
         self.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
 
 from hostagent.interface import DataPort
 from hostagent.probe.nexthop import NoNextHopError, resolve
@@ -19,6 +20,7 @@ class ProbeSender:
         Raises UserError where this process may not.
         """
         self._port = port
+        self._addresses = frozenset(port.addresses)
         self._gateway_mac = gateway_mac
         try:
             # Protocol 0: it sends only, and the kernel copies no packet to it.
@@ -35,15 +37,17 @@ class ProbeSender:
         """Close the socket."""
         self._socket.close()
 
+    def speak_for(self, addresses: Iterable[bytes]) -> None:
+        """Send for flows from ``addresses`` from now on, and no others."""
+        self._addresses = frozenset(addresses)
+
     async def send(self, spec: ProbeSpec) -> str:
         """Send one probe; return why it could not be sent, or an empty string."""
         try:
             check(spec)
-            if spec.flow.source not in self._port.addresses:
+            if spec.flow.source not in self._addresses:
                 return f"{spec.flow}: its source is not an address of {self._port.name}"
-            mac = self._gateway_mac or await resolve(
-                spec.flow.source, spec.flow.destination, self._port.index
-            )
+            mac = self._gateway_mac or resolve(spec.flow.source, spec.flow.destination, self._port.index)
             self._socket.send(build(spec, self._port.mac, mac))
         except (ValueError, NoNextHopError) as error:
             return str(error)

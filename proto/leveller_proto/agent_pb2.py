@@ -24,15 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aleveller_proto/agent.proto\x12\x11leveller.agent.v1\"\xa2\x01\n\x0c\x41gentMessage\x12)\n\x05hello\x18\x01 \x01(\x0b\x32\x18.leveller.agent.v1.HelloH\x00\x12+\n\x06report\x18\x02 \x01(\x0b\x32\x19.leveller.agent.v1.ReportH\x00\x12\x32\n\nprobe_sent\x18\x03 \x01(\x0b\x32\x1c.leveller.agent.v1.ProbeSentH\x00\x42\x06\n\x04\x62ody\"|\n\x11\x43ontrollerMessage\x12-\n\x07welcome\x18\x01 \x01(\x0b\x32\x1a.leveller.agent.v1.WelcomeH\x00\x12\x30\n\x05probe\x18\x02 \x01(\x0b\x32\x1f.leveller.agent.v1.ProbeRequestH\x00\x42\x06\n\x04\x62ody\"d\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x11\n\taddresses\x18\x03 \x03(\t\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x05 \x01(\t\"S\n\x07Welcome\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x12\n\ncontroller\x18\x02 \x01(\t\x12\x1a\n\x12report_interval_ns\x18\x03 \x01(\x04\"\xc7\x01\n\x06Report\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x14\n\x0cmonotonic_ns\x18\x02 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x03 \x01(\x08\x12,\n\x04jobs\x18\x04 \x03(\x0b\x32\x1e.leveller.agent.v1.JobProgress\x12+\n\x05\x66lows\x18\x05 \x03(\x0b\x32\x1c.leveller.agent.v1.FlowState\x12,\n\x06\x63losed\x18\x06 \x03(\x0b\x32\x1c.leveller.agent.v1.FiveTuple\"\xdc\x01\n\x0bJobProgress\x12\x0b\n\x03job\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x1b.leveller.agent.v1.JobState\x12\x12\n\nlog_format\x18\x03 \x01(\t\x12\x12\n\niterations\x18\x04 \x01(\x04\x12\x12\n\nstarted_ns\x18\x05 \x01(\x04\x12\x19\n\x11last_iteration_ns\x18\x06 \x01(\x04\x12\x14\n\x0citeration_ns\x18\x07 \x03(\x04\x12\x12\n\nworld_size\x18\x08 \x01(\r\x12\x13\n\x0blocal_ranks\x18\t \x01(\r\"\x89\x01\n\tFiveTuple\x12\x0e\n\x06source\x18\x01 \x01(\x0c\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\x0c\x12\x10\n\x08protocol\x18\x03 \x01(\r\x12\x13\n\x0bsource_port\x18\x04 \x01(\r\x12\x18\n\x10\x64\x65stination_port\x18\x05 \x01(\r\x12\x16\n\x0e\x64\x65stination_qp\x18\x06 \x01(\r\"l\n\tFlowState\x12+\n\x05tuple\x18\x01 \x01(\x0b\x32\x1c.leveller.agent.v1.FiveTuple\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x11\n\topened_ns\x18\x03 \x01(\x04\x12\x12\n\nbytes_sent\x18\x04 \x01(\x04\"\x90\x01\n\x0cProbeRequest\x12\r\n\x05probe\x18\x01 \x01(\x04\x12+\n\x05tuple\x18\x02 \x01(\x0b\x32\x1c.leveller.agent.v1.FiveTuple\x12\x0c\n\x04\x64scp\x18\x03 \x01(\r\x12\x14\n\x0cinstructions\x18\x04 \x01(\r\x12\x10\n\x08max_hops\x18\x05 \x01(\r\x12\x0e\n\x06\x64omain\x18\x06 \x01(\r\")\n\tProbeSent\x12\r\n\x05probe\x18\x01 \x01(\x04\x12\r\n\x05\x65rror\x18\x02 \x01(\t*Q\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11JOB_STATE_RUNNING\x10\x01\x12\x13\n\x0fJOB_STATE_ENDED\x10\x02\x32^\n\x06\x41gents\x12T\n\x07\x43onnect\x12\x1f.leveller.agent.v1.AgentMessage\x1a$.leveller.agent.v1.ControllerMessage(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aleveller_proto/agent.proto\x12\x11leveller.agent.v1\"\xa2\x01\n\x0c\x41gentMessage\x12)\n\x05hello\x18\x01 \x01(\x0b\x32\x18.leveller.agent.v1.HelloH\x00\x12+\n\x06report\x18\x02 \x01(\x0b\x32\x19.leveller.agent.v1.ReportH\x00\x12\x32\n\nprobe_sent\x18\x03 \x01(\x0b\x32\x1c.leveller.agent.v1.ProbeSentH\x00\x42\x06\n\x04\x62ody\"|\n\x11\x43ontrollerMessage\x12-\n\x07welcome\x18\x01 \x01(\x0b\x32\x1a.leveller.agent.v1.WelcomeH\x00\x12\x30\n\x05probe\x18\x02 \x01(\x0b\x32\x1f.leveller.agent.v1.ProbeRequestH\x00\x42\x06\n\x04\x62ody\"d\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x11\n\taddresses\x18\x03 \x03(\t\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x05 \x01(\t\"S\n\x07Welcome\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x12\n\ncontroller\x18\x02 \x01(\t\x12\x1a\n\x12report_interval_ns\x18\x03 \x01(\x04\"\xfb\x01\n\x06Report\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x14\n\x0cmonotonic_ns\x18\x02 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x03 \x01(\x08\x12,\n\x04jobs\x18\x04 \x03(\x0b\x32\x1e.leveller.agent.v1.JobProgress\x12+\n\x05\x66lows\x18\x05 \x03(\x0b\x32\x1c.leveller.agent.v1.FlowState\x12,\n\x06\x63losed\x18\x06 \x03(\x0b\x32\x1c.leveller.agent.v1.FiveTuple\x12\x32\n\x0bqueue_pairs\x18\n \x01(\x0b\x32\x1d.leveller.agent.v1.QueuePairs\"\xa5\x03\n\x0bJobProgress\x12\x0b\n\x03job\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x1b.leveller.agent.v1.JobState\x12\x12\n\nlog_format\x18\x03 \x01(\t\x12\x12\n\niterations\x18\x04 \x01(\x04\x12\x12\n\nstarted_ns\x18\x05 \x01(\x04\x12\x19\n\x11last_iteration_ns\x18\x06 \x01(\x04\x12\x14\n\x0citeration_ns\x18\x07 \x03(\x04\x12\x12\n\nworld_size\x18\x08 \x01(\r\x12\x13\n\x0blocal_ranks\x18\t \x01(\r\x12\x0e\n\x06source\x18\n \x01(\t\x12\x11\n\testimated\x18\x0b \x01(\x04\x12\x17\n\x0f\x65stimated_error\x18\x0c \x01(\x04\x12)\n\x06timing\x18\x14 \x01(\x0b\x32\x19.leveller.agent.v1.Timing\x12\x13\n\x0b\x62rief_flows\x18\x15 \x01(\x04\x12\x13\n\x0b\x62rief_bytes\x18\x16 \x01(\x04\x12\x36\n\rcommunicators\x18\x17 \x03(\x0b\x32\x1f.leveller.agent.v1.Communicator\"\xca\x01\n\x06Timing\x12\x14\n\x0citeration_ns\x18\x01 \x01(\x04\x12\x11\n\tspread_ns\x18\x02 \x01(\x04\x12\x12\n\niterations\x18\x03 \x01(\r\x12\x12\n\nconfidence\x18\x04 \x01(\x02\x12\x1d\n\x10\x63ommunication_ns\x18\x05 \x01(\x04H\x00\x88\x01\x01\x12\x15\n\x08slack_ns\x18\x06 \x01(\x04H\x01\x88\x01\x01\x12\x17\n\x0fslack_confirmed\x18\x07 \x01(\x08\x42\x13\n\x11_communication_nsB\x0b\n\t_slack_ns\"p\n\x0c\x43ommunicator\x12\n\n\x02id\x18\x01 \x01(\x06\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05ranks\x18\x03 \x01(\r\x12\r\n\x05nodes\x18\x04 \x01(\r\x12\x13\n\x0blocal_ranks\x18\x05 \x03(\r\x12\x13\n\x0b\x63ollectives\x18\x06 \x01(\x04\"\x89\x01\n\tFiveTuple\x12\x0e\n\x06source\x18\x01 \x01(\x0c\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\x0c\x12\x10\n\x08protocol\x18\x03 \x01(\r\x12\x13\n\x0bsource_port\x18\x04 \x01(\r\x12\x18\n\x10\x64\x65stination_port\x18\x05 \x01(\r\x12\x16\n\x0e\x64\x65stination_qp\x18\x06 \x01(\r\"\xad\x01\n\tFlowState\x12+\n\x05tuple\x18\x01 \x01(\x0b\x32\x1c.leveller.agent.v1.FiveTuple\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x11\n\topened_ns\x18\x03 \x01(\x04\x12\x12\n\nbytes_sent\x18\x04 \x01(\x04\x12)\n\x04kind\x18\x05 \x01(\x0e\x32\x1b.leveller.agent.v1.FlowKind\x12\x14\n\x0c\x63ommunicator\x18\x06 \x01(\x06\"9\n\nQueuePairs\x12+\n\x05pairs\x18\x01 \x03(\x0b\x32\x1c.leveller.agent.v1.QueuePair\"x\n\tQueuePair\x12\x0e\n\x06source\x18\x01 \x01(\x0c\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x10\n\x08local_qp\x18\x03 \x01(\r\x12\x11\n\tremote_qp\x18\x04 \x01(\r\x12\x13\n\x0bsource_port\x18\x05 \x01(\r\x12\x14\n\x0c\x63ommunicator\x18\x06 \x01(\x06\"\x90\x01\n\x0cProbeRequest\x12\r\n\x05probe\x18\x01 \x01(\x04\x12+\n\x05tuple\x18\x02 \x01(\x0b\x32\x1c.leveller.agent.v1.FiveTuple\x12\x0c\n\x04\x64scp\x18\x03 \x01(\r\x12\x14\n\x0cinstructions\x18\x04 \x01(\r\x12\x10\n\x08max_hops\x18\x05 \x01(\r\x12\x0e\n\x06\x64omain\x18\x06 \x01(\r\")\n\tProbeSent\x12\r\n\x05probe\x18\x01 \x01(\x04\x12\r\n\x05\x65rror\x18\x02 \x01(\t*y\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11JOB_STATE_RUNNING\x10\x01\x12\x13\n\x0fJOB_STATE_ENDED\x10\x02\x12\x12\n\x0eJOB_STATE_DIED\x10\x03\x12\x12\n\x0eJOB_STATE_HUNG\x10\x04*V\n\x08\x46lowKind\x12\x19\n\x15\x46LOW_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14\x46LOW_KIND_COLLECTIVE\x10\x01\x12\x15\n\x11\x46LOW_KIND_CONTROL\x10\x02\x32^\n\x06\x41gents\x12T\n\x07\x43onnect\x12\x1f.leveller.agent.v1.AgentMessage\x1a$.leveller.agent.v1.ControllerMessage(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'leveller_proto.agent_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBSTATE']._serialized_start=1392
-  _globals['_JOBSTATE']._serialized_end=1473
+  _globals['_JOBSTATE']._serialized_start=2211
+  _globals['_JOBSTATE']._serialized_end=2332
+  _globals['_FLOWKIND']._serialized_start=2334
+  _globals['_FLOWKIND']._serialized_end=2420
   _globals['_AGENTMESSAGE']._serialized_start=50
   _globals['_AGENTMESSAGE']._serialized_end=212
   _globals['_CONTROLLERMESSAGE']._serialized_start=214
@@ -42,17 +44,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WELCOME']._serialized_start=442
   _globals['_WELCOME']._serialized_end=525
   _globals['_REPORT']._serialized_start=528
-  _globals['_REPORT']._serialized_end=727
-  _globals['_JOBPROGRESS']._serialized_start=730
-  _globals['_JOBPROGRESS']._serialized_end=950
-  _globals['_FIVETUPLE']._serialized_start=953
-  _globals['_FIVETUPLE']._serialized_end=1090
-  _globals['_FLOWSTATE']._serialized_start=1092
-  _globals['_FLOWSTATE']._serialized_end=1200
-  _globals['_PROBEREQUEST']._serialized_start=1203
-  _globals['_PROBEREQUEST']._serialized_end=1347
-  _globals['_PROBESENT']._serialized_start=1349
-  _globals['_PROBESENT']._serialized_end=1390
-  _globals['_AGENTS']._serialized_start=1475
-  _globals['_AGENTS']._serialized_end=1569
+  _globals['_REPORT']._serialized_end=779
+  _globals['_JOBPROGRESS']._serialized_start=782
+  _globals['_JOBPROGRESS']._serialized_end=1203
+  _globals['_TIMING']._serialized_start=1206
+  _globals['_TIMING']._serialized_end=1408
+  _globals['_COMMUNICATOR']._serialized_start=1410
+  _globals['_COMMUNICATOR']._serialized_end=1522
+  _globals['_FIVETUPLE']._serialized_start=1525
+  _globals['_FIVETUPLE']._serialized_end=1662
+  _globals['_FLOWSTATE']._serialized_start=1665
+  _globals['_FLOWSTATE']._serialized_end=1838
+  _globals['_QUEUEPAIRS']._serialized_start=1840
+  _globals['_QUEUEPAIRS']._serialized_end=1897
+  _globals['_QUEUEPAIR']._serialized_start=1899
+  _globals['_QUEUEPAIR']._serialized_end=2019
+  _globals['_PROBEREQUEST']._serialized_start=2022
+  _globals['_PROBEREQUEST']._serialized_end=2166
+  _globals['_PROBESENT']._serialized_start=2168
+  _globals['_PROBESENT']._serialized_end=2209
+  _globals['_AGENTS']._serialized_start=2422
+  _globals['_AGENTS']._serialized_end=2516
 # @@protoc_insertion_point(module_scope)

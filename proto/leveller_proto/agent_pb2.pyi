@@ -34,6 +34,10 @@ class _JobStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JobState.Val
     JOB_STATE_RUNNING: _JobState.ValueType  # 1
     JOB_STATE_ENDED: _JobState.ValueType  # 2
     """its processes on this host are gone"""
+    JOB_STATE_DIED: _JobState.ValueType  # 3
+    """they are gone, and not because they had finished"""
+    JOB_STATE_HUNG: _JobState.ValueType  # 4
+    """they are there, and have completed no iteration for many times an iteration's time"""
 
 class JobState(_JobState, metaclass=_JobStateEnumTypeWrapper): ...
 
@@ -41,7 +45,32 @@ JOB_STATE_UNSPECIFIED: JobState.ValueType  # 0
 JOB_STATE_RUNNING: JobState.ValueType  # 1
 JOB_STATE_ENDED: JobState.ValueType  # 2
 """its processes on this host are gone"""
+JOB_STATE_DIED: JobState.ValueType  # 3
+"""they are gone, and not because they had finished"""
+JOB_STATE_HUNG: JobState.ValueType  # 4
+"""they are there, and have completed no iteration for many times an iteration's time"""
 Global___JobState: _TypeAlias = JobState  # noqa: Y015
+
+class _FlowKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FlowKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FlowKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FLOW_KIND_UNSPECIFIED: _FlowKind.ValueType  # 0
+    """not told; to be judged by bytes_sent"""
+    FLOW_KIND_COLLECTIVE: _FlowKind.ValueType  # 1
+    FLOW_KIND_CONTROL: _FlowKind.ValueType  # 2
+    """rendezvous, storage, ...: not to be ranked"""
+
+class FlowKind(_FlowKind, metaclass=_FlowKindEnumTypeWrapper): ...
+
+FLOW_KIND_UNSPECIFIED: FlowKind.ValueType  # 0
+"""not told; to be judged by bytes_sent"""
+FLOW_KIND_COLLECTIVE: FlowKind.ValueType  # 1
+FLOW_KIND_CONTROL: FlowKind.ValueType  # 2
+"""rendezvous, storage, ...: not to be ranked"""
+Global___FlowKind: _TypeAlias = FlowKind  # noqa: Y015
 
 @_typing.final
 class AgentMessage(_message.Message):
@@ -180,6 +209,7 @@ class Report(_message.Message):
     JOBS_FIELD_NUMBER: _builtins.int
     FLOWS_FIELD_NUMBER: _builtins.int
     CLOSED_FIELD_NUMBER: _builtins.int
+    QUEUE_PAIRS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """+1 per Report on this stream"""
     monotonic_ns: _builtins.int
@@ -193,6 +223,10 @@ class Report(_message.Message):
 
     @_builtins.property
     def closed(self) -> _containers.RepeatedCompositeFieldContainer[Global___FiveTuple]: ...
+    @_builtins.property
+    def queue_pairs(self) -> Global___QueuePairs:
+        """when it is there: all of this host's jobs' RDMA connections now"""
+
     def __init__(
         self,
         *,
@@ -202,10 +236,11 @@ class Report(_message.Message):
         jobs: _abc.Iterable[Global___JobProgress] | None = ...,
         flows: _abc.Iterable[Global___FlowState] | None = ...,
         closed: _abc.Iterable[Global___FiveTuple] | None = ...,
+        queue_pairs: Global___QueuePairs | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["queue_pairs", b"queue_pairs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "flows", b"flows", "full", b"full", "jobs", b"jobs", "monotonic_ns", b"monotonic_ns", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "flows", b"flows", "full", b"full", "jobs", b"jobs", "monotonic_ns", b"monotonic_ns", "queue_pairs", b"queue_pairs", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -224,6 +259,13 @@ class JobProgress(_message.Message):
     ITERATION_NS_FIELD_NUMBER: _builtins.int
     WORLD_SIZE_FIELD_NUMBER: _builtins.int
     LOCAL_RANKS_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    ESTIMATED_FIELD_NUMBER: _builtins.int
+    ESTIMATED_ERROR_FIELD_NUMBER: _builtins.int
+    TIMING_FIELD_NUMBER: _builtins.int
+    BRIEF_FLOWS_FIELD_NUMBER: _builtins.int
+    BRIEF_BYTES_FIELD_NUMBER: _builtins.int
+    COMMUNICATORS_FIELD_NUMBER: _builtins.int
     job: _builtins.str
     """the same on every host of the job"""
     state: Global___JobState.ValueType
@@ -239,9 +281,27 @@ class JobProgress(_message.Message):
     """ranks in the whole job; 0 = unknown"""
     local_ranks: _builtins.int
     """ranks on this host"""
+    source: _builtins.str
+    """where progress is read: "stdout", "pipe", ...; "none": no progress source on this host"""
+    estimated: _builtins.int
+    """iterations believed completed since the log's last line, on top of `iterations`"""
+    estimated_error: _builtins.int
+    """by how many `estimated` may be wrong"""
+    brief_flows: _builtins.int
+    """connections to the job's peers that were gone before they were listed"""
+    brief_bytes: _builtins.int
+    """payload that they sent"""
     @_builtins.property
     def iteration_ns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """durations of the iterations completed since the last Report, oldest first"""
+
+    @_builtins.property
+    def timing(self) -> Global___Timing:
+        """not there: not measured on this host"""
+
+    @_builtins.property
+    def communicators(self) -> _containers.RepeatedCompositeFieldContainer[Global___Communicator]:
+        """where the job loads the NCCL profiler plugin"""
 
     def __init__(
         self,
@@ -255,14 +315,115 @@ class JobProgress(_message.Message):
         iteration_ns: _abc.Iterable[_builtins.int] | None = ...,
         world_size: _builtins.int = ...,
         local_ranks: _builtins.int = ...,
+        source: _builtins.str = ...,
+        estimated: _builtins.int = ...,
+        estimated_error: _builtins.int = ...,
+        timing: Global___Timing | None = ...,
+        brief_flows: _builtins.int = ...,
+        brief_bytes: _builtins.int = ...,
+        communicators: _abc.Iterable[Global___Communicator] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["timing", b"timing"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["iteration_ns", b"iteration_ns", "iterations", b"iterations", "job", b"job", "last_iteration_ns", b"last_iteration_ns", "local_ranks", b"local_ranks", "log_format", b"log_format", "started_ns", b"started_ns", "state", b"state", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief_bytes", b"brief_bytes", "brief_flows", b"brief_flows", "communicators", b"communicators", "estimated", b"estimated", "estimated_error", b"estimated_error", "iteration_ns", b"iteration_ns", "iterations", b"iterations", "job", b"job", "last_iteration_ns", b"last_iteration_ns", "local_ranks", b"local_ranks", "log_format", b"log_format", "source", b"source", "started_ns", b"started_ns", "state", b"state", "timing", b"timing", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JobProgress: _TypeAlias = JobProgress  # noqa: Y015
+
+@_typing.final
+class Timing(_message.Message):
+    """What an iteration is made of, by robust statistics over the last ones; durations in nanoseconds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITERATION_NS_FIELD_NUMBER: _builtins.int
+    SPREAD_NS_FIELD_NUMBER: _builtins.int
+    ITERATIONS_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    COMMUNICATION_NS_FIELD_NUMBER: _builtins.int
+    SLACK_NS_FIELD_NUMBER: _builtins.int
+    SLACK_CONFIRMED_FIELD_NUMBER: _builtins.int
+    iteration_ns: _builtins.int
+    """median"""
+    spread_ns: _builtins.int
+    """one standard deviation"""
+    iterations: _builtins.int
+    """that this is of"""
+    confidence: _builtins.float
+    """0 to 1: how far to trust iteration_ns"""
+    communication_ns: _builtins.int
+    """of an iteration, while the job's flows send"""
+    slack_ns: _builtins.int
+    """how long a communication can wait without making the iteration longer"""
+    slack_confirmed: _builtins.bool
+    """false: it is at least that"""
+    def __init__(
+        self,
+        *,
+        iteration_ns: _builtins.int = ...,
+        spread_ns: _builtins.int = ...,
+        iterations: _builtins.int = ...,
+        confidence: _builtins.float = ...,
+        communication_ns: _builtins.int | None = ...,
+        slack_ns: _builtins.int | None = ...,
+        slack_confirmed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_communication_ns", b"_communication_ns", "_slack_ns", b"_slack_ns", "communication_ns", b"communication_ns", "slack_ns", b"slack_ns"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_communication_ns", b"_communication_ns", "_slack_ns", b"_slack_ns", "communication_ns", b"communication_ns", "confidence", b"confidence", "iteration_ns", b"iteration_ns", "iterations", b"iterations", "slack_confirmed", b"slack_confirmed", "slack_ns", b"slack_ns", "spread_ns", b"spread_ns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__communication_ns: _TypeAlias = _typing.Literal["communication_ns"]  # noqa: Y015
+    _WhichOneofArgType__communication_ns: _TypeAlias = _typing.Literal["_communication_ns", b"_communication_ns"]  # noqa: Y015
+    _WhichOneofReturnType__slack_ns: _TypeAlias = _typing.Literal["slack_ns"]  # noqa: Y015
+    _WhichOneofArgType__slack_ns: _TypeAlias = _typing.Literal["_slack_ns", b"_slack_ns"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__communication_ns) -> _WhichOneofReturnType__communication_ns | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__slack_ns) -> _WhichOneofReturnType__slack_ns | None: ...
+
+Global___Timing: _TypeAlias = Timing  # noqa: Y015
+
+@_typing.final
+class Communicator(_message.Message):
+    """One NCCL communicator, as the profiler plugin on this host tells of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    LOCAL_RANKS_FIELD_NUMBER: _builtins.int
+    COLLECTIVES_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """NCCL's hash, the same on every rank"""
+    name: _builtins.str
+    ranks: _builtins.int
+    nodes: _builtins.int
+    collectives: _builtins.int
+    """started by the local rank that started most"""
+    @_builtins.property
+    def local_ranks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """ranks on this host that have told of it"""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        name: _builtins.str = ...,
+        ranks: _builtins.int = ...,
+        nodes: _builtins.int = ...,
+        local_ranks: _abc.Iterable[_builtins.int] | None = ...,
+        collectives: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collectives", b"collectives", "id", b"id", "local_ranks", b"local_ranks", "name", b"name", "nodes", b"nodes", "ranks", b"ranks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Communicator: _TypeAlias = Communicator  # noqa: Y015
 
 @_typing.final
 class FiveTuple(_message.Message):
@@ -312,11 +473,16 @@ class FlowState(_message.Message):
     JOB_FIELD_NUMBER: _builtins.int
     OPENED_NS_FIELD_NUMBER: _builtins.int
     BYTES_SENT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    COMMUNICATOR_FIELD_NUMBER: _builtins.int
     job: _builtins.str
     opened_ns: _builtins.int
     """monotonic time the agent first saw it"""
     bytes_sent: _builtins.int
-    """payload bytes sent so far in this direction"""
+    """payload bytes sent so far in this direction; 0 where that cannot be known"""
+    kind: Global___FlowKind.ValueType
+    communicator: _builtins.int
+    """NCCL communicator that it belongs to; 0 = unknown"""
     @_builtins.property
     def tuple(self) -> Global___FiveTuple: ...
     def __init__(
@@ -326,14 +492,77 @@ class FlowState(_message.Message):
         job: _builtins.str = ...,
         opened_ns: _builtins.int = ...,
         bytes_sent: _builtins.int = ...,
+        kind: Global___FlowKind.ValueType = ...,
+        communicator: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["tuple", b"tuple"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_sent", b"bytes_sent", "job", b"job", "opened_ns", b"opened_ns", "tuple", b"tuple"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_sent", b"bytes_sent", "communicator", b"communicator", "job", b"job", "kind", b"kind", "opened_ns", b"opened_ns", "tuple", b"tuple"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FlowState: _TypeAlias = FlowState  # noqa: Y015
+
+@_typing.final
+class QueuePairs(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAIRS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueuePair]: ...
+    def __init__(
+        self,
+        *,
+        pairs: _abc.Iterable[Global___QueuePair] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pairs", b"pairs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueuePairs: _TypeAlias = QueuePairs  # noqa: Y015
+
+@_typing.final
+class QueuePair(_message.Message):
+    """One end of a RoCEv2 connection. The kernel does not tell the peer's address: its host reports the same pair
+    of numbers the other way round.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    JOB_FIELD_NUMBER: _builtins.int
+    LOCAL_QP_FIELD_NUMBER: _builtins.int
+    REMOTE_QP_FIELD_NUMBER: _builtins.int
+    SOURCE_PORT_FIELD_NUMBER: _builtins.int
+    COMMUNICATOR_FIELD_NUMBER: _builtins.int
+    source: _builtins.bytes
+    """address of the port's RoCEv2 GID, 4 or 16 bytes; one that the agent speaks for"""
+    job: _builtins.str
+    local_qp: _builtins.int
+    remote_qp: _builtins.int
+    source_port: _builtins.int
+    """UDP, as Linux derives it from the two numbers where the application sets none"""
+    communicator: _builtins.int
+    """NCCL communicator that it belongs to; 0 = unknown"""
+    def __init__(
+        self,
+        *,
+        source: _builtins.bytes = ...,
+        job: _builtins.str = ...,
+        local_qp: _builtins.int = ...,
+        remote_qp: _builtins.int = ...,
+        source_port: _builtins.int = ...,
+        communicator: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["communicator", b"communicator", "job", b"job", "local_qp", b"local_qp", "remote_qp", b"remote_qp", "source", b"source", "source_port", b"source_port"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueuePair: _TypeAlias = QueuePair  # noqa: Y015
 
 @_typing.final
 class ProbeRequest(_message.Message):

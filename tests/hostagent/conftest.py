@@ -30,11 +30,17 @@ elif role == "connect":
     connection = socket.create_connection((address, int(port)))
     print(f"connected {time.monotonic_ns()}", flush=True)
     connection.sendall(bytes(100_000))
+elif role == "store":
+    connection = socket.create_connection((address, int(port)))
+    connection.sendall(bytes(100))
 for number in range(1, int(lines) + 1):
     time.sleep(float(pause))
     print(f" iteration {number:8d}/{1000:8d} | consumed samples: {8:12d} | "
           f"elapsed time per iteration (ms): {float(pause) * 1000:.1f} | lm loss: 3.1E+00 |", flush=True)
-time.sleep(300)
+if role == "fail":
+    raise RuntimeError("on purpose")
+if role != "end":
+    time.sleep(300)
 """
 
 
@@ -56,6 +62,7 @@ class Trainers:
         namespace: str | None = None,
         log: str = "train.log",
         mode: str = "wb",
+        program: str = TRAINER,
         **environ: str,
     ) -> subprocess.Popen[bytes]:
         """Start ROLE ADDRESS PORT LINES PAUSE as one rank of ``job``; its stdout goes to ``log``."""
@@ -73,7 +80,10 @@ class Trainers:
         }
         with (self.directory / log).open(mode) as stdout:
             process = subprocess.Popen(
-                [*prefix, sys.executable, "-c", TRAINER, *given], env=environment, stdout=stdout
+                [*prefix, sys.executable, "-c", program, *given],
+                env=environment,
+                stdout=stdout,
+                stderr=stdout if given[0] == "fail" else subprocess.DEVNULL,
             )
         self.running.append(process)
         return process

@@ -17,6 +17,10 @@ from leveller_proto import agent_pb2_grpc
 from scapy.layers.inet import TCP
 from scapy.layers.l2 import Ether
 
+from hostagent.agent import _nccl_receiver
+from hostagent.config import AgentSection
+from leveller.errors import UserError
+
 LEVELLER = str(Path(sys.executable).with_name("leveller"))
 
 
@@ -155,7 +159,7 @@ async def test_jobs_iterations_flows_and_probes(
         # The end.
         trainer.kill()
         trainer.wait()
-        await eventually_async(lambda: controller.jobs[trainers.job].state == pb.JOB_STATE_ENDED)
+        await eventually_async(lambda: controller.jobs[trainers.job].state == pb.JOB_STATE_DIED)
         await eventually_async(lambda: not controller.flows)
 
         process.send_signal(signal.SIGTERM)
@@ -186,6 +190,32 @@ async def test_restarted_agent_reads_the_log_again(
             await eventually_async(lambda: controller.hello and controller.jobs)
             await eventually_async(lambda: controller.jobs[trainers.job].iterations == 20)
             process.kill()
+
+
+async def test_restarted_agent_is_told_what_it_missed(
+    two_hosts, trainers, controller, tmp_path, eventually_async
+):
+    """The code tells its progress itself, there is no log, and no agent for a while."""
+    code = (
+        "import sys, time; import hostagent.report\n"
+        "for n in range(101, 10**9):\n"
+        "    hostagent.report.iteration(n)\n"
+        "    open(sys.argv[1], 'w').write(str(n - 100)); time.sleep(0.05)"
+    )
+    path = os.pathsep.join(sys.path)
+    trainers.start(
+        str(tmp_path / "done"), program=code, namespace=two_hosts.a, log="/dev/null", PYTHONPATH=path
+    )
+    for _ in range(2):
+        controller.hello, controller.jobs = None, {}
+        with agent(two_hosts, tmp_path, controller.target) as process:
+            await eventually_async(lambda: controller.jobs.get(trainers.job), 20)
+            await eventually_async(lambda: controller.jobs[trainers.job].log_format == "report", 20)
+            job = controller.jobs[trainers.job]
+            assert job.source == "report"
+            assert abs(job.iterations - int((tmp_path / "done").read_text())) <= 20
+            process.kill()
+        await asyncio.sleep(1)
 
 
 def run(two_hosts, tmp_path, text, *wrapper):
@@ -222,3 +252,24 @@ def test_mistakes_are_one_line_and_exit_code_2(two_hosts, tmp_path, change, wrap
     assert done.returncode == 2
     assert text in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_nccl_socket_is_where_the_configuration_or_systemd_says(tmp_path, monkeypatch):
+    def opened(**settings):
+        receiver = _nccl_receiver(
+            AgentSection(host="h1", controllers=("127.0.0.1:9",), interface="lo", **settings)
+        )
+        if receiver is None:
+            return None
+        (path,) = (path for path in tmp_path.rglob("*.sock"))
+        receiver.close()
+        return path
+
+    monkeypatch.delenv("RUNTIME_DIRECTORY", raising=False)
+    assert opened() is None
+    monkeypatch.setenv("RUNTIME_DIRECTORY", f"{tmp_path}:/nowhere")
+    assert opened() == tmp_path / "nccl.sock"
+    assert opened(nccl_socket=tmp_path / "mine.sock") == tmp_path / "mine.sock"
+    monkeypatch.setenv("RUNTIME_DIRECTORY", f"{tmp_path}/gone")
+    with pytest.raises(UserError, match="nccl_socket"):
+        opened()

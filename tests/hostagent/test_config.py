@@ -17,8 +17,11 @@ def test_defaults(tmp_path):
     config = load(write(tmp_path))
     assert (config.host, config.controllers, config.interface) == ("h1", ("10.255.0.1:9559",), "h1-eth0")
     assert (config.poll_ms, config.flows_ms, config.scan_ms, config.report_ms) == (20, 150, 500, 100)
-    assert (config.addresses, config.gateway_mac, config.network_namespace) == ((), None, "own")
+    assert (config.addresses, config.gateway_mac, config.network_namespace) == ((), None, "auto")
     assert str(config.proc) == "/proc"
+    assert (config.container_networks, config.nccl_socket) == ((), None)
+    assert config.rdma_command == ("rdma", "-j", "resource", "show", "qp")
+    assert str(config.rdma_devices) == "/sys/class/infiniband"
 
 
 def test_everything(tmp_path):
@@ -30,10 +33,22 @@ def test_everything(tmp_path):
             gateway_mac='"02:00:00:00:00:01"',
             network_namespace='"any"',
             poll_ms="5",
+            logs='["/data/{job}/*.log"]',
+            formats='[{name = "mine", pattern = "done (?P<iteration>[0-9]+)"}]',
+            report_socket='"/run/leveller/agent.sock"',
+            container_networks='["10.244.0.0/16", "fd00:244::/64"]',
+            nccl_socket='"/run/nccl.sock"',
+            rdma_command='["cat", "/tmp/listing"]',
         )
     )
     assert [str(address) for address in config.addresses] == ["10.0.1.1", "fd00::1"]
     assert config.poll_ms == 5
+    assert config.logs == ("/data/{job}/*.log",)
+    assert [section.name for section in config.formats] == ["mine"]
+    assert config.report_socket == "/run/leveller/agent.sock"
+    assert [str(network) for network in config.container_networks] == ["10.244.0.0/16", "fd00:244::/64"]
+    assert str(config.nccl_socket) == "/run/nccl.sock"
+    assert config.rdma_command == ("cat", "/tmp/listing")
 
 
 @pytest.mark.parametrize(
@@ -48,8 +63,19 @@ def test_everything(tmp_path):
         ({"addresses": '["10.0.1"]'}, "agent.addresses.0"),
         ({"gateway_mac": '"02:00"'}, "'02:00' is not a MAC address"),
         ({"network_namespace": '"mine"'}, "agent.network_namespace = 'mine'"),
+        ({"container_networks": '["10.0.0.1/8"]'}, "agent.container_networks.0"),
+        ({"rdma_command": "[]"}, "agent.rdma_command"),
         ({"poll_ms": "0"}, "agent.poll_ms = 0"),
         ({"report_ms": "60000"}, "agent.report_ms = 60000"),
+        ({"logs": '["train.log"]'}, "'train.log' is not the name of a file from /"),
+        ({"formats": '[{name = "Mine", pattern = "x"}]'}, "agent.formats.0.name"),
+        (
+            {"formats": '[{name = "nanogpt", pattern = "(?P<iteration>x)"}]'},
+            "nanogpt is a format that is known",
+        ),
+        ({"formats": '[{name = "mine", pattern = "x"}]'}, "it needs one group (?P<iteration>..)"),
+        ({"formats": '[{name = "mine", pattern = "(a+)+(?P<iteration>x)"}]'}, "inside a repeat"),
+        ({"hung_after": "0"}, "agent.hung_after = 0"),
         ({"colour": '"red"'}, "agent.colour is not a known key"),
     ],
 )

@@ -1,4 +1,5 @@
 import socket
+import subprocess
 from ipaddress import ip_address
 
 import pytest
@@ -38,3 +39,25 @@ def test_interface_without_address(two_hosts):
     two_hosts.inside(two_hosts.a, flush)
     with pytest.raises(UserError, match="data0 has no address"):
         at(two_hosts)
+
+
+def test_its_networks_but_link_local_ones(two_hosts):
+    assert set(map(str, at(two_hosts).networks)) == {"10.201.0.0/24", "fd00:201::/64"}
+
+
+def test_an_interface_that_is_gone_or_another(two_hosts):
+    port = at(two_hosts)
+
+    def ip(*arguments):
+        subprocess.run(["ip", "-n", two_hosts.a, *arguments], check=True)
+
+    def there():
+        return two_hosts.inside(two_hosts.a, port.is_there)
+
+    assert there()
+    ip("link", "set", "data0", "down")
+    assert there()  # it may come up again
+    ip("link", "set", "data0", "name", "data1")
+    assert not there()
+    ip("link", "add", "data0", "type", "bridge")
+    assert not there()

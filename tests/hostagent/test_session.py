@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import dataclasses
+import itertools
 import socket
 import time
 
@@ -14,7 +16,7 @@ from hostagent.flows.connection import FiveTuple
 from hostagent.flows.tracker import Changes, Flow
 from hostagent.jobs.tracker import TrackedJob
 from hostagent.probe.packet import ProbeSpec
-from hostagent.session import MAX_ANSWERS, ControllerSession, Identity
+from hostagent.session import HEARTBEAT_S, MAX_ANSWERS, ControllerSession, Identity
 from hostagent.state import HostState
 
 IDENTITY = Identity("h1", ("10.0.1.1", "fd00::1"), "0.1.0", "boot-1")
@@ -72,7 +74,7 @@ class World:
     def __init__(self, controller, target, interval_s):
         self.controller = controller
         self.probes = []
-        self.state = HostState(lambda: self.session.wake())
+        self.state = HostState(lambda: self.session.wake(), lambda: self.session.note())
         self.session = ControllerSession(target, IDENTITY, self.state, self.probe, interval_s)
         self.task = asyncio.create_task(self.session.run())
 
@@ -165,7 +167,7 @@ async def test_new_stream_begins_with_a_full_report(connect, eventually_async):
     world.controller.hang_up.set()
     await eventually_async(lambda: len(world.controller.streams) >= 2)
     world.controller.hang_up.clear()
-    await eventually_async(lambda: world.controller.reports())
+    await eventually_async(lambda: world.controller.streams and world.controller.reports())
     report = world.controller.reports()[0]
     assert (report.full, report.sequence) == (True, 0)
     assert [(job.iterations, list(job.iteration_ns)) for job in report.jobs] == [(3, [])]
@@ -264,3 +266,41 @@ async def test_flood_of_requests_is_held_back(connect, eventually_async):
     await asyncio.sleep(0.3)
     world.controller.reads.set()
     await eventually_async(lambda: len(world.controller.answers()) == 4 * MAX_ANSWERS)
+
+
+async def test_where_nothing_changes_there_are_heartbeats_only(connect, eventually_async):
+    world = await connect(interval_s=0.02)
+    await eventually_async(lambda: world.controller.streams and world.controller.reports())
+    await asyncio.sleep(2.2 * HEARTBEAT_S)
+    reports = world.controller.reports()
+    assert 2 <= len(reports) <= 4
+    assert [report.sequence for report in reports] == list(range(len(reports)))
+
+
+async def test_a_change_that_is_not_urgent_waits_for_the_interval_and_no_longer(connect, eventually_async):
+    world = await connect(interval_s=0.3)
+    await eventually_async(lambda: world.controller.streams)
+    flows = {FLOW: Flow("job1", 1, 100, 0)}
+    world.state.flows_changed(Changes(opened=[FLOW]), flows)
+    await eventually_async(lambda: any(report.flows for report in world.controller.reports()))
+    for sent in range(1, 40):
+        flows[FLOW].bytes_sent = sent
+        world.state.flows_changed(Changes(changed=[FLOW]), flows)
+        await asyncio.sleep(0.025)
+    await eventually_async(
+        lambda: any(flow.bytes_sent == 39 for report in world.controller.reports() for flow in report.flows)
+    )
+    told = [report for report in world.controller.reports() if report.flows]
+    assert 3 <= len(told) <= 8  # 39 changes in 1 s, merged into a Report each 0.3 s
+    gaps = [later - earlier for earlier, later in itertools.pairwise(world.controller.arrivals[2:])]
+    assert max(gaps) < HEARTBEAT_S
+
+
+async def test_other_addresses_are_said_in_a_new_hello(connect, eventually_async):
+    world = await connect()
+    await eventually_async(lambda: world.controller.streams and world.controller.reports())
+    other = dataclasses.replace(IDENTITY, addresses=("10.0.1.1", "10.0.1.65"))
+    world.session.introduce(other)
+    await eventually_async(lambda: len(world.controller.streams) == 2 and world.controller.reports())
+    assert list(world.controller.streams[1][0].hello.addresses) == ["10.0.1.1", "10.0.1.65"]
+    assert world.controller.reports()[0].full

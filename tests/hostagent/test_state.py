@@ -5,9 +5,15 @@ from leveller_proto import agent_pb2 as pb
 
 from hostagent import state as module
 from hostagent.flows.connection import FiveTuple
-from hostagent.flows.tracker import Changes, Flow
-from hostagent.jobs.tracker import TrackedJob
+from hostagent.flows.kind import FlowKind
+from hostagent.flows.rdma import JobQueuePair
+from hostagent.flows.tracker import Brief, Changes, Flow
+from hostagent.jobs.job import TrackedJob
+from hostagent.nccl.communicators import JobCommunicator
 from hostagent.state import HostState, tuple_message
+from hostagent.timing import Timing
+
+TIMING = Timing(1000, 10, 20, 0.5, 300, 0)
 
 
 def flow_key(port):
@@ -44,6 +50,7 @@ def test_job_as_it_is(state, urgent):
             last_iteration_ns=3000,
             world_size=4,
             local_ranks=2,
+            source="none",
         )
     ]
     assert len(urgent) == 1
@@ -116,7 +123,13 @@ def test_flows(state, urgent):
     assert len(urgent) == 1  # bytes can wait for the next report
     report = state.report(since, 1, 0)
     assert list(report.flows) == [
-        pb.FlowState(tuple=tuple_message(flow_key(2)), job="job1", opened_ns=100, bytes_sent=500)
+        pb.FlowState(
+            tuple=tuple_message(flow_key(2)),
+            job="job1",
+            opened_ns=100,
+            bytes_sent=500,
+            kind=pb.FLOW_KIND_CONTROL,
+        )
     ]
     since = state.version
     del flows[flow_key(1)]
@@ -138,6 +151,78 @@ def test_five_tuple_that_opens_again_is_not_closed(state):
     report = state.report(since, 1, 0)
     assert [(flow.job, flow.opened_ns) for flow in report.flows] == [("b", 200)]
     assert not report.closed
+
+
+def test_what_is_measured_goes_along_with_the_job(state, urgent):
+    state.timing_changed("job1", TIMING)  # of no job (any more)
+    assert state.version == 0
+    state.job_changed(job(iterations=3))
+    since = state.version
+    state.timing_changed("job1", TIMING)
+    state.brief_changed("job1", Brief(2, 700))
+    state.communicators_changed("job1", {77: JobCommunicator("world", 8, 2, {1, 0}, {0: 5, 1: 6})})
+    assert len(urgent) == 1  # it can wait for the next report
+    (entry,) = state.report(since, 1, 0).jobs
+    assert entry.iterations == 3
+    assert entry.timing == pb.Timing(
+        iteration_ns=1000, spread_ns=10, iterations=20, confidence=0.5, communication_ns=300, slack_ns=0
+    )
+    assert (entry.brief_flows, entry.brief_bytes) == (2, 700)
+    assert list(entry.communicators) == [
+        pb.Communicator(id=77, name="world", ranks=8, nodes=2, local_ranks=[0, 1], collectives=6)
+    ]
+    # Again the same is no change, and it stays when the job gets on.
+    since = state.version
+    state.timing_changed("job1", TIMING)
+    state.brief_changed("job1", Brief(2, 700))
+    assert state.version == since
+    state.job_changed(job(iterations=4))
+    assert state.report(since, 2, 0).jobs[0].timing.iteration_ns == 1000
+    # A job that starts anew under its name has not inherited it.
+    state.job_changed(job(iterations=0, started_ns=77))
+    assert not state.report(None, 3, 0).jobs[0].HasField("timing")
+
+
+def test_timing_that_could_not_be_measured_is_not_there(state):
+    state.job_changed(job())
+    state.timing_changed("job1", Timing(1000, 10, 20, 0.5))
+    timing = state.report(None, 1, 0).jobs[0].timing
+    assert timing.iteration_ns == 1000
+    assert not timing.HasField("communication_ns")
+    assert not timing.HasField("slack_ns")
+
+
+def test_queue_pairs_are_told_when_they_change_and_in_full_reports(state, urgent):
+    assert not state.report(None, 0, 0).HasField("queue_pairs")
+    state.queue_pairs_changed([JobQueuePair(b"\x0a\0\x01\1", "job1", 3, 8, 7)])
+    assert len(urgent) == 1
+    expected = pb.QueuePair(
+        source=b"\x0a\0\x01\1", job="job1", local_qp=3, remote_qp=8, source_port=0xC018, communicator=7
+    )
+    assert list(state.report(0, 1, 0).queue_pairs.pairs) == [expected]
+    assert list(state.report(None, 1, 0).queue_pairs.pairs) == [expected]
+    since = state.version
+    assert not state.report(since, 2, 0).HasField("queue_pairs")
+    state.queue_pairs_changed([])
+    assert state.report(since, 3, 0).HasField("queue_pairs")
+    assert not state.report(since, 3, 0).queue_pairs.pairs
+
+
+def test_a_flows_communicator(state):
+    flows = {flow_key(1): Flow("job1", 1, 100, 0, FlowKind.COLLECTIVE, communicator=77)}
+    state.flows_changed(Changes(opened=list(flows)), flows)
+    (told,) = state.report(None, 1, 0).flows
+    assert (told.kind, told.communicator) == (pb.FLOW_KIND_COLLECTIVE, 77)
+
+
+def test_every_change_is_noted_urgent_or_not():
+    noted = []
+    state = HostState(lambda: noted.append("urgent"), lambda: noted.append("soon"))
+    flows = {flow_key(1): Flow("job1", 1, 100, 0)}
+    state.flows_changed(Changes(opened=list(flows)), flows)
+    state.flows_changed(Changes(changed=list(flows)), flows)
+    state.flows_changed(Changes(), flows)
+    assert noted == ["urgent", "soon"]
 
 
 def test_no_change_no_version(state):

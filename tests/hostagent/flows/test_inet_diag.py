@@ -1,11 +1,13 @@
 import os
 import socket
 import struct
+import time
 
 import pytest
 
+from hostagent.flows import inet_diag
 from hostagent.flows.connection import TCP, FiveTuple
-from hostagent.flows.inet_diag import InetDiag, parse_message
+from hostagent.flows.inet_diag import Destroyed, InetDiag, parse_message
 
 V4, MAPPED, V6 = "127.0.0.1", "::ffff:127.0.0.1", "::1"
 
@@ -91,7 +93,7 @@ def message(attributes):
     [
         (bytes(200) + struct.pack("=QQ", 1000, 30), 970),
         (bytes(200) + struct.pack("=QQ", 1000, 30) + bytes(64), 970),  # a newer kernel's is longer
-        (bytes(120) + struct.pack("=Q", 555), 555),  # one before 4.19 has bytes_acked only
+        (bytes(120) + struct.pack("=QQ", 555, 7), 555),  # one before 4.19 has bytes_acked only
         (bytes(104), 0),
         (b"", 0),
     ],
@@ -112,3 +114,135 @@ def test_unknown_protocol_family_is_an_error_not_a_hang(diag):
     with pytest.raises(OSError, match="inet_diag"):
         list(diag._dump(socket.AF_APPLETALK))
     assert isinstance(diag.connections(), list)
+
+
+def test_ignored_cookies_are_left_out(diag):
+    with (
+        socket.create_server((V4, 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        ports = {connection.tuple.source_port: connection for connection in diag.connections()}
+        ours = ports[client.getsockname()[1]]
+        rest = diag.connections({ours.cookie})
+        assert ours.cookie not in {connection.cookie for connection in rest}
+        assert server.getsockname()[1] in {connection.tuple.source_port for connection in rest}
+
+
+def test_bytes_received_and_the_time_of_quiet(diag):
+    with (
+        socket.create_server((V4, 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        accepted, _ = server.accept()
+        with accepted:
+            client.sendall(bytes(4321))
+            accepted.recv(4321, socket.MSG_WAITALL)
+            time.sleep(0.2)
+            found = {connection.tuple.source_port: connection for connection in diag.connections()}
+            assert found[server.getsockname()[1]].bytes_received == 4321
+            assert 190 <= found[client.getsockname()[1]].quiet_ms < 2000
+
+
+def info(sent, *, size=248):
+    return (
+        bytes(44)
+        + struct.pack("=I", 7)
+        + bytes(72)
+        + struct.pack("=QQ", 1, 9)
+        + bytes(64)
+        + struct.pack("=QQ", sent, 0)
+        + bytes(size - 216)
+    )
+
+
+@pytest.mark.parametrize("sizes", [(248,) * 5, (248, 248, 256, 248, 248), (248, 104, 248), (104, 104)])
+def test_alike_or_not_every_message_of_a_piece_is_read(sizes):
+    attributes = [
+        struct.pack("=HH", 4 + size, 2) + (info(size * 10, size=size) if size >= 216 else bytes(size))
+        for size in sizes
+    ]
+    piece = memoryview(b"".join(message(attribute) for attribute in attributes))
+    read = list(inet_diag._read(piece, frozenset()))
+    assert [connection.bytes_sent for connection in read] == [
+        size * 10 if size > 200 else 0 for size in sizes
+    ]
+    assert {connection.tuple.source_port for connection in read} == {5000}
+    assert {connection.inode for connection in read} == {424242}
+    assert list(inet_diag._read(piece, {0x1122334455667788})) == []
+
+
+def test_the_destroyed_are_told_with_their_last_figures(two_hosts):
+    def body():
+        destroyed = Destroyed()
+        with socket.create_server((V6, 0), family=socket.AF_INET6) as server:
+            client = socket.create_connection(server.getsockname()[:2])
+            accepted, _ = server.accept()
+            client.sendall(bytes(777))
+            accepted.recv(777, socket.MSG_WAITALL)
+            port = client.getsockname()[1]
+            client.close()
+            accepted.close()
+        told = []
+        deadline = time.monotonic() + 5
+        while port not in {connection.tuple.source_port for connection in told}:
+            assert time.monotonic() < deadline
+            told += destroyed.drain(1)
+        assert destroyed.drain(0) == []
+        destroyed.close()
+        return next(connection for connection in told if connection.tuple.source_port == port)
+
+    last = two_hosts.inside(two_hosts.a, body)
+    assert (last.bytes_sent, last.inode, last.tuple.destination) == (777, 0, packed(V6))
+
+
+def test_more_destroyed_than_are_kept_is_noticed(two_hosts, monkeypatch):
+    monkeypatch.setattr(inet_diag, "_DESTROY_BUFFER", 1024)
+
+    def body():
+        destroyed = Destroyed()
+        with socket.create_server((V4, 0)) as server:
+            for _ in range(50):
+                client = socket.create_connection(server.getsockname())
+                accepted, _ = server.accept()
+                client.close()
+                accepted.close()
+        deadline = time.monotonic() + 5
+        while not destroyed.overflows:
+            assert time.monotonic() < deadline
+            destroyed.drain(1000)
+        destroyed.close()
+
+    two_hosts.inside(two_hosts.a, body)
+
+
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, V4), (socket.AF_INET6, V6)])
+def test_known_connections_are_looked_up_each_by_itself(diag, family, address):
+    with (
+        socket.create_server((address, 0), family=family) as server,
+        socket.create_connection(server.getsockname()[:2]) as client,
+    ):
+        accepted, _ = server.accept()
+        with accepted:
+            listed = {connection.tuple.source_port: connection for connection in diag.connections()}
+            ours = listed[client.getsockname()[1]]
+            client.sendall(bytes(321))
+            accepted.recv(321, socket.MSG_WAITALL)
+            (found,) = diag.lookup({ours.cookie: ours.tuple})
+            assert (found.tuple, found.cookie, found.inode) == (ours.tuple, ours.cookie, ours.inode)
+            assert found.bytes_sent == 321
+            # The same 5-tuple's next use would have another cookie.
+            assert diag.lookup({ours.cookie + 10**9: ours.tuple, ours.cookie: ours.tuple}) == [found]
+    assert diag.lookup({ours.cookie: ours.tuple}) == []
+    assert diag.lookup({}) == []
+
+
+def test_ipv4_through_an_ipv6_socket_is_looked_up(diag):
+    with (
+        socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as server,
+        socket.create_connection((V4, server.getsockname()[1])) as client,
+    ):
+        accepted, _ = server.accept()
+        with accepted:
+            key = FiveTuple(packed(V4), packed(V4), TCP, server.getsockname()[1], client.getsockname()[1])
+            cookie = next(one.cookie for one in diag.connections() if one.tuple == key)
+            assert [one.cookie for one in diag.lookup({cookie: key})] == [cookie]

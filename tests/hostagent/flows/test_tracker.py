@@ -2,8 +2,10 @@ import socket
 
 import pytest
 
+from hostagent.flows import tracker as module
 from hostagent.flows.connection import TCP, Connection, FiveTuple
-from hostagent.flows.tracker import LOOKUPS, Changes, FlowTracker
+from hostagent.flows.kind import MIN_BYTES, FlowKind
+from hostagent.flows.tracker import KIND_NS, LOOKUPS, Brief, Changes, FlowTracker
 
 
 def packed(address):
@@ -110,3 +112,116 @@ def test_owners_are_asked_for_once_however_many_are_new(tracker):
     changes = tracker.update([connection(port=port, cookie=port) for port in range(5000, 5050)], owners, 1)
     assert len(changes.opened) == 50
     assert len(calls) == 1
+
+
+def test_what_is_no_flow_need_not_be_listed_again(tracker):
+    local, stranger = connection("127.0.0.1", "127.0.0.1", cookie=7), connection(inode=999, cookie=8)
+    for now in range(LOOKUPS):
+        tracker.update([local, stranger, connection(port=5001, cookie=9)], owned, now)
+    assert set(tracker.ignored) == {7, 8}
+    tracker.forget_strangers()
+    assert set(tracker.ignored) == set()
+
+
+def test_what_is_remembered_of_strangers_is_bounded(tracker, monkeypatch):
+    monkeypatch.setattr(module, "MAX_IGNORED", 10)
+    for cookie in range(100):
+        tracker.update([connection("127.0.0.1", "127.0.0.1", port=cookie, cookie=cookie)], owned, cookie)
+        assert len(tracker.ignored) <= 11
+
+
+def test_kinds_follow_the_volume(tracker):
+    ring, store = connection(port=1, cookie=1), connection(port=2, cookie=2)
+    tracker.update([ring, store], owned, 0)
+    assert {flow.kind for flow in tracker.flows.values()} == {FlowKind.CONTROL}
+    # Enough at once is told at once.
+    ring, store = ring._replace(bytes_sent=50_000_000), store._replace(bytes_sent=5_000)
+    assert tracker.update([ring, store], owned, 1).changed == [ring.tuple, store.tuple]
+    assert tracker.flows[ring.tuple].kind is FlowKind.COLLECTIVE
+    assert tracker.flows[store.tuple].kind is FlowKind.CONTROL
+    # What is received counts, too, and a change of kind alone is a change.
+    store = store._replace(bytes_received=MIN_BYTES + 40_000_000)
+    assert tracker.update([ring, store], owned, 2).changed == [store.tuple]
+    assert tracker.flows[store.tuple].kind is FlowKind.COLLECTIVE
+    ring = ring._replace(bytes_sent=10**12)
+    assert tracker.update([ring, store], owned, 3).changed == [ring.tuple]
+    assert tracker.update([ring, store], owned, 2 + KIND_NS).changed == [store.tuple]
+    assert tracker.flows[store.tuple].kind is FlowKind.CONTROL
+
+
+def test_two_jobs_at_one_address_and_port_share_a_service(tracker):
+    one = connection(port=1, cookie=1, sent=10**9)
+    two = connection(port=2, cookie=2, inode=101, sent=10**9)
+    tracker.update([one], owned, 0)
+    assert tracker.flows[one.tuple].kind is FlowKind.COLLECTIVE
+    assert tracker.update([one, two], owned, 1) == Changes(opened=[two.tuple], changed=[one.tuple])
+    assert {flow.kind for flow in tracker.flows.values()} == {FlowKind.CONTROL}
+
+
+def test_connections_between_two_looks_are_counted(tracker):
+    tracker.update([connection()], owned, 0)
+    brief = connection(port=6001, cookie=11, inode=0, sent=700)
+    tracker.destroyed([brief, brief._replace(cookie=12)])
+    assert tracker.brief == {"job1": Brief(2, 1400)}
+    # To where no job is, from where we do not speak, and within the host: none of ours.
+    tracker.destroyed([connection(destination="10.0.9.9", cookie=13), connection("10.0.7.7", cookie=14)])
+    assert tracker.brief == {"job1": Brief(2, 1400)}
+    # Two jobs go there: it could be either's.
+    tracker.update([connection(), connection(port=5001, cookie=2, inode=101)], owned, 1)
+    tracker.destroyed([brief._replace(cookie=15)])
+    assert tracker.brief == {"job1": Brief(2, 1400)}
+
+
+@pytest.mark.parametrize("told_first", [True, False])
+def test_a_listed_connection_is_not_brief(tracker, told_first):
+    tracker.update([connection(), connection(port=5001, cookie=2)], owned, 0)
+    if told_first:
+        tracker.destroyed([connection()])
+    assert tracker.update([connection(port=5001, cookie=2)], owned, 1).closed == [connection().tuple]
+    if not told_first:
+        tracker.destroyed([connection()])
+    assert tracker.brief == {}
+    assert set(tracker.ignored) == set()
+    # Nor is a stranger's that was listed.
+    for now in range(LOOKUPS):
+        tracker.update([connection(port=5001, cookie=2), connection(port=7, cookie=3, inode=9)], owned, now)
+        if now == 0:
+            tracker.destroyed([connection(port=8, cookie=3, inode=0)])
+    tracker.destroyed([connection(port=7, cookie=3, inode=0)])
+    assert (tracker.brief, set(tracker.ignored)) == ({}, set())
+
+
+def test_other_addresses_to_speak_for(tracker):
+    container = connection("10.0.3.1", cookie=5)
+    assert tracker.update([container], owned, 0) == Changes()
+    tracker.speak_for([packed("10.0.1.1"), packed("10.0.3.1")])
+    assert tracker.addresses == {packed("10.0.1.1"), packed("10.0.3.1")}
+    assert tracker.update([container], owned, 1).opened == [container.tuple]
+
+
+def test_what_nccl_names_is_a_collective_of_its_communicator():
+    told = {}
+    tracker = FlowTracker([packed("10.0.1.1")], lambda job, key: told.get((job, key), 0))
+    one = connection(sent=10)
+    tracker.update([one], owned, 0)
+    assert (tracker.flows[one.tuple].kind, tracker.flows[one.tuple].communicator) == (FlowKind.CONTROL, 0)
+    told["job2", one.tuple] = 88  # another job's word does not count
+    told["job1", one.tuple] = 77
+    assert tracker.update([one], owned, 2 * KIND_NS) == Changes()  # nothing moves: nothing is told anew
+    tracker.retell()
+    assert tracker.update([one], owned, 2 * KIND_NS + 1).changed == [one.tuple]
+    assert (tracker.flows[one.tuple].kind, tracker.flows[one.tuple].communicator) == (FlowKind.COLLECTIVE, 77)
+
+
+def test_flows_may_be_looked_at_by_themselves(tracker):
+    one, two = connection(port=1, cookie=1), connection(port=2, cookie=2)
+    tracker.update([one, two], owned, 0)
+    assert tracker.known == {1: one.tuple, 2: two.tuple}
+    # What is not among them is not closed; a stranger is none of ours.
+    assert tracker.refresh([one._replace(bytes_sent=500), connection(port=3, cookie=3)], 1) == Changes(
+        changed=[one.tuple]
+    )
+    assert tracker.refresh([one._replace(bytes_sent=MIN_BYTES)], 2).changed == [one.tuple]
+    assert tracker.flows[one.tuple].kind is FlowKind.COLLECTIVE
+    assert tracker.refresh([one._replace(bytes_sent=MIN_BYTES)], 3) == Changes()
+    assert len(tracker.flows) == 2

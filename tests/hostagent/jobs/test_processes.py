@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from hostagent.jobs import processes
 from hostagent.jobs.identity import Rank
 from hostagent.jobs.processes import ProcessFinder, own_network_namespace
 
@@ -99,6 +100,93 @@ def test_other_network_namespaces_are_not_ours(finder, trainers, two_hosts, even
     assert [found is not None for found in ours(everyone, here, there)] == [True, True]
 
 
+def fake(proc, pid, environ, command, parent=1, ticks=500):
+    """A process in a proc file system of our own."""
+    directory = proc / str(pid)
+    directory.mkdir(exist_ok=True)
+    (directory / "environ").write_bytes(b"".join(f"{k}={v}".encode() + b"\0" for k, v in environ.items()))
+    (directory / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in command))
+    (directory / "stat").write_text(f"{pid} (a) S {parent} " + "0 " * 17 + f"{ticks} 0")
+    return directory
+
+
+def test_what_the_pod_is_told_names_the_job(tmp_path):
+    environ = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "m",
+        "MASTER_PORT": "1",
+        "KUBERNETES_SERVICE_HOST": "x",
+    }
+    root = fake(tmp_path, 7, environ, ["python", "train.py"]) / "root"
+    (root / "etc" / "podinfo").mkdir(parents=True)
+    (root / "etc" / "podinfo" / "labels").write_text('jobset.sigs.k8s.io/jobset-name="llama"\n')
+    account = root / "var" / "run" / "secrets" / "kubernetes.io" / "serviceaccount"
+    account.mkdir(parents=True)
+    (account / "namespace").write_text("ml")
+    finder = ProcessFinder(str(tmp_path), "h1", None)
+    finder.scan(1)
+    assert finder.processes[7].rank == Rank("ml/llama", 0, 2)
+
+
+def test_a_pods_files_are_looked_up_in_its_root_only(tmp_path):
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "labels").write_text('job-name="of-the-host"\n')
+    environ = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "m",
+        "MASTER_PORT": "1",
+        "KUBERNETES_SERVICE_HOST": "x",
+    }
+    root = fake(tmp_path / "proc", 7, environ, ["python", "train.py"]) / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "etc" / "podinfo").symlink_to(tmp_path)
+    finder = ProcessFinder(str(tmp_path / "proc"), "h1", None)
+    finder.scan(1)
+    assert finder.processes[7].rank.job == "m:1"
+
+
+def test_rank_0_of_lightning_is_the_parent_of_the_others(tmp_path):
+    fake(tmp_path, 7, {"PATH": "/bin"}, ["python", "train.py", "--x"], parent=2)
+    child = {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "m", "MASTER_PORT": "1"}
+    fake(tmp_path, 8, child, ["/usr/bin/python3", "train.py", "--x"], parent=7)
+    fake(tmp_path, 9, {"PATH": "/bin"}, ["bash"], parent=2)
+    finder = ProcessFinder(str(tmp_path), "h1", None)
+    finder.scan(1)
+    assert {pid: found.rank for pid, found in finder.processes.items()} == {
+        7: Rank("m:1", 0, 2), 8: Rank("m:1", 1, 2),
+    }  # fmt: skip
+    assert (finder.processes[8].parent, finder.processes[7].parent) == (7, 2)
+
+
+def test_workers_of_ray_train_belong_to_their_cluster(tmp_path):
+    fake(tmp_path, 7, {}, ["raylet", "--gcs-address=10.0.0.1:6379"])
+    fake(tmp_path, 8, {"RAY_JOB_ID": "01000000"}, ["ray::RayTrainWorker.execute"], parent=7)
+    finder = ProcessFinder(str(tmp_path), "h1", None)
+    finder.scan(1)
+    assert {pid: found.rank.job for pid, found in finder.processes.items()} == {
+        8: "ray/10.0.0.1:6379/01000000"
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "log"),
+    [
+        ({}, "/home/u/slurm-4711.out"),
+        ({"SLURM_ARRAY_JOB_ID": "4700", "SLURM_ARRAY_TASK_ID": "3"}, "/home/u/slurm-4700_3.out"),
+        ({"SLURM_SUBMIT_DIR": "relative"}, ""),
+        ({"SLURM_JOB_ID": "../x"}, ""),
+    ],
+)
+def test_where_slurm_writes(tmp_path, more, log):
+    environ = {"RANK": "0", "WORLD_SIZE": "2", "SLURM_JOB_ID": "4711", "SLURM_SUBMIT_DIR": "/home/u", **more}
+    fake(tmp_path, 7, environ, ["python"])
+    finder = ProcessFinder(str(tmp_path), "h1", None)
+    finder.scan(1)
+    assert finder.processes[7].slurm_log == log
+
+
 def test_sockets_are_mapped_to_jobs(finder, trainers, eventually):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -137,3 +225,41 @@ def test_processes_that_may_not_be_read_are_no_error(trainers):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False True"
+
+
+def test_another_users_processes_do_not_join_a_job(tmp_path):
+    """Anybody can put another's job id into an environment."""
+    if os.geteuid() != 0:
+        pytest.skip("another user's process needs root")
+    users = {7: 1001, 8: 1001, 9: 1002, 10: 1003}
+    for pid, user in users.items():
+        (tmp_path / str(pid)).mkdir()
+        job = "4711@1002" if pid == 10 else "4711"
+        (tmp_path / str(pid) / "environ").write_text(f"RANK=0\0WORLD_SIZE=4\0TORCHELASTIC_RUN_ID={job}\0")
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) S " + "0 " * 18 + "500 0")
+        os.chown(tmp_path / str(pid), user, user)
+    finder = ProcessFinder(str(tmp_path), "h1", None)
+    assert finder.scan(1)
+    found = {pid: process.rank.job for pid, process in finder.processes.items()}
+    assert found == {7: "4711", 8: "4711", 9: "4711@1002", 10: "4711@1002@1003"}
+    for pid in (7, 8):
+        (tmp_path / str(pid) / "stat").unlink()
+    (tmp_path / "9" / "stat").write_text("9 (a) S " + "0 " * 18 + "600 0")  # exec'd anew, under the same pid
+    assert finder.scan(2)
+    assert finder.processes[9].rank.job == "4711"  # which is free now
+
+
+def test_many_processes_are_looked_at_in_several_scans(tmp_path, monkeypatch):
+    for pid in range(5, 10):
+        (tmp_path / str(pid)).mkdir()
+        environ = f"RANK=0\0WORLD_SIZE=1\0SLURM_JOB_ID={pid}\0" if pid > 7 else "A=1"
+        (tmp_path / str(pid) / "environ").write_text(environ)
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) S " + "0 " * 18 + "500 0")
+    monkeypatch.setattr(processes, "SCAN_NS", 0)
+    finder = ProcessFinder(str(tmp_path), "h1", None)
+    found = []
+    for now in range(1, 6):
+        finder.scan(now)
+        found.append(sorted(finder.processes))
+    # Those never looked at go before those that do not train and are due again.
+    assert found == [[], [], [], [8], [8, 9]]

@@ -1,11 +1,17 @@
 import os
+import subprocess
+import sys
 import time
 
 import pytest
 
+from hostagent.jobs import tracker
+from hostagent.jobs.health import Health
 from hostagent.jobs.identity import Rank
 from hostagent.jobs.processes import ProcessFinder, TrainingProcess, own_network_namespace
 from hostagent.jobs.tracker import JobTracker
+
+LINE = " iteration %8d/    1000 | elapsed time per iteration (ms): 20.0 |\n"
 
 
 class Host:
@@ -33,7 +39,7 @@ class Host:
 def host():
     host = Host()
     yield host
-    host.jobs.update(())
+    host.jobs.close()
 
 
 def test_job_with_a_log(host, trainers, eventually):
@@ -46,6 +52,218 @@ def test_job_with_a_log(host, trainers, eventually):
     process.wait()
     assert job in host.look()
     assert job.id not in host.jobs.jobs
+    assert (job.health, job.reason) == (Health.DIED, "SIGKILL")
+
+
+def test_a_job_that_has_finished_has_ended(host, trainers, eventually):
+    process = trainers.start("end", "-", 0, 3, 0.2)
+    eventually(lambda: host.job(trainers.job))
+    process.wait()
+    (job,) = host.look()
+    assert (job.health, job.reason, job.counter.iterations) == (Health.ENDED, "exit code 0", 3)
+
+
+def test_a_rank_that_was_started_again_and_finished_is_no_death(host, trainers, eventually):
+    other = trainers.start(rank=1, log="other.log")
+    first = trainers.start(rank=0)
+    eventually(lambda: (job := host.job(trainers.job)) and job.local_ranks == 2)
+    first.kill()
+    first.wait()
+    eventually(lambda: host.job(trainers.job).local_ranks == 1)
+    again = trainers.start("end", "-", 0, 1, 0.3, rank=0, log="again.log")
+    eventually(lambda: host.job(trainers.job).local_ranks == 2)
+    again.wait()
+    eventually(lambda: host.job(trainers.job).local_ranks == 1)
+    job = host.job(trainers.job)
+    assert job.statuses == {0: 0}
+    assert other.poll() is None
+
+
+def test_a_job_that_fails_in_the_middle_has_died(host, trainers, eventually):
+    process = trainers.start("fail", "-", 0, 3, 0.2)
+    eventually(lambda: host.job(trainers.job))
+    process.wait()
+    (job,) = host.look()
+    assert (job.health, job.reason, job.failed) == (Health.DIED, "exit code 1", True)
+
+
+def test_a_job_that_shows_no_iteration_for_long_hangs_until_it_does(host, trainers, tmp_path, eventually):
+    trainers.start("idle", "-", 0, 3, 0.02, mode="ab")
+    job = eventually(lambda: (job := host.job(trainers.job)) and job.counter.iterations == 3 and job)
+    now = time.monotonic_ns()
+    assert host.jobs.check(now) == []
+    assert host.jobs.check(now + 59 * 10**9) == []
+    assert host.jobs.check(now + 61 * 10**9) == [job]
+    assert host.jobs.check(now + 62 * 10**9) == []
+    assert (job.health, job.reason) == (Health.HUNG, "no iteration for more than 60 s")
+    with (tmp_path / "train.log").open("a") as log:
+        log.write(LINE % 4)
+    host.look()
+    assert host.jobs.check(time.monotonic_ns()) == [job]
+    assert (job.health, job.reason) == (Health.RUNNING, "")
+
+
+def test_a_job_without_any_iteration_yet_does_not_hang(host, trainers, eventually):
+    trainers.start()
+    eventually(lambda: host.job(trainers.job))
+    assert host.jobs.check(time.monotonic_ns() + 10**15) == []
+
+
+def test_an_elastic_restart_goes_on_where_it_was(host, trainers, tmp_path, eventually):
+    """The launcher (this process) starts the ranks again, from a checkpoint, into the same log."""
+    first = trainers.start("idle", "-", 0, 5, 0.02, mode="ab")
+    job = eventually(lambda: (job := host.job(trainers.job)) and job.counter.iterations == 5 and job)
+    started = job.started_ns
+    first.kill()
+    first.wait()
+    assert host.look() == [job]
+    assert job.health is Health.DIED
+    second = trainers.start(mode="ab")
+    again = eventually(lambda: host.job(trainers.job))
+    assert again is job
+    assert (job.started_ns, job.health, job.counter.iterations) == (started, Health.RUNNING, 5)
+    with (tmp_path / "train.log").open("a") as log:
+        log.write("".join(LINE % n for n in (4, 5, 6, 7)))  # the checkpoint is of iteration 3
+    host.look()
+    assert job.counter.iterations == 7
+    second.kill()
+    second.wait()
+
+
+def test_another_launchers_job_of_the_same_name_is_another_job(host, trainers, eventually):
+    first = trainers.start("idle", "-", 0, 5, 0.02)
+    job = eventually(lambda: (job := host.job(trainers.job)) and job.counter.iterations == 5 and job)
+    first.kill()
+    first.wait()
+    host.look()
+    members = [
+        TrainingProcess(os.getpid(), Rank(trainers.job, 0, 1), time.monotonic_ns(), 1, parent=os.getppid())
+    ]
+    host.jobs.update(members)
+    assert host.jobs.jobs[trainers.job] is not job
+    assert host.jobs.jobs[trainers.job].counter.iterations == 0
+
+
+def test_the_agent_starts_again_and_no_iteration_is_lost(host, trainers, tmp_path, eventually):
+    trainers.start("idle", "-", 0, 30, 0.01)
+    eventually(lambda: (job := host.job(trainers.job)) and job.counter.iterations == 30)
+    again = Host()
+    eventually(lambda: (job := again.job(trainers.job)) and job.counter.iterations == 30)
+    job = again.jobs.jobs[trainers.job]
+    written_ns = time.monotonic_ns() - (time.time_ns() - (tmp_path / "train.log").stat().st_mtime_ns)
+    assert abs(job.counter.last_ns - written_ns) < 2 * 10**8  # when it was written, not when it was read
+    again.jobs.close()
+
+
+def test_what_a_rank_tells_goes_before_its_log(host, trainers, tmp_path, eventually):
+    process = trainers.start("idle", "-", 0, 3, 0.02, mode="ab")
+    job = eventually(lambda: (job := host.job(trainers.job)) and job.counter.iterations == 3 and job)
+    assert not host.jobs.tell(1, "1", "4")
+    assert host.jobs.tell(process.pid, "4", "4")
+    host.look()
+    assert (job.log_format, job.source, job.counter.iterations) == ("report", "report", 4)
+    with (tmp_path / "train.log").open("a") as log:
+        log.write(LINE % 5)
+    host.look()
+    assert job.counter.iterations == 4
+    for now in ("-5", "5", str(10**18)):
+        host.jobs.tell(process.pid, "4", now)
+    host.look()
+    assert job.counter.iterations == 5
+    assert job.rejected() == {"iteration out of range": 2}
+
+
+def test_an_agent_that_comes_late_is_told_all(host, trainers, eventually):
+    process = trainers.start()
+    job = eventually(lambda: host.job(trainers.job))
+    host.jobs.tell(process.pid, "11", "57")
+    host.look()
+    assert job.counter.iterations == 47
+
+
+def test_a_log_on_stderr(host, trainers, tmp_path, eventually):
+    code = f"import sys, time; sys.stderr.write({LINE % 1!r}); sys.stderr.flush(); time.sleep(60)"
+    with (tmp_path / "err.log").open("wb") as stderr:
+        environ = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": trainers.job}
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], env=environ, stdout=subprocess.DEVNULL, stderr=stderr
+        )
+    trainers.running.append(process)
+    job = eventually(lambda: (job := host.job(trainers.job)) and job.log_format and job)
+    assert (job.source, job.counter.iterations) == ("stderr", 1)
+
+
+def test_a_job_in_a_container(host, trainers, tmp_path, eventually):
+    """PID, mount, network and user-visible names of its own; its log is opened by its descriptor."""
+    if os.geteuid() != 0:
+        pytest.skip("namespaces need root")
+    environ = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": trainers.job, "PATH": os.environ["PATH"]}
+    code = f"import os, time; print({LINE % 1!r} + str(os.getpid()), flush=True); time.sleep(60)"
+    apart = ["unshare", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child"]
+    with (tmp_path / "train.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*apart, sys.executable, "-c", code], env=environ, stdout=log, stderr=subprocess.DEVNULL
+        )
+    trainers.running.append(process)
+    job = eventually(lambda: (job := host.job(trainers.job)) and job.counter.iterations == 1 and job)
+    assert (tmp_path / "train.log").read_text().splitlines()[1] == "1"  # the pid that it has in there
+    assert (job.source, job.log_format, job.local_ranks) == ("stdout", "megatron", 1)
+
+
+def test_a_job_with_no_progress_source_says_so(host, trainers, eventually):
+    environ = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": trainers.job}
+    process = subprocess.Popen(
+        ["sleep", "60"], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    trainers.running.append(process)
+    job = eventually(lambda: host.job(trainers.job))
+    assert host.jobs.search(time.monotonic_ns())
+    assert (job.source, job.log_format) == ("", "")
+    assert not host.jobs.search(time.monotonic_ns())  # not again so soon
+
+
+def test_the_log_is_searched_for_when_the_outputs_are_none(host, trainers, tmp_path, eventually):
+    """``python train.py | tee train.log``."""
+    environ = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": trainers.job}
+    code = f"import sys, time; time.sleep(0.3); print({LINE % 1!r}, end='', flush=True); time.sleep(60)"
+    tee = subprocess.Popen(
+        ["tee", str(tmp_path / "train.log")], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], env=environ, stdout=tee.stdin, stderr=tee.stdin)
+    assert tee.stdin
+    tee.stdin.close()
+    trainers.running += [process, tee]
+    eventually(lambda: (tmp_path / "train.log").exists() and host.job(trainers.job))
+    assert host.jobs.search(time.monotonic_ns())
+    job = eventually(lambda: (job := host.job(trainers.job)) and job.counter.iterations == 1 and job)
+    assert (job.source, job.log_format) == ("pipe", "megatron")
+
+
+def test_a_search_goes_on_in_steps(host, trainers, tmp_path, monkeypatch, eventually):
+    """However many descriptors there are on the host, the agent's thread is not held up."""
+    environ = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": trainers.job}
+    tee = subprocess.Popen(
+        ["tee", str(tmp_path / "train.log")], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    code = "import os, time; fds = [os.dup(0) for _ in range(500)]; open('ready', 'w'); time.sleep(60)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=environ, stdout=tee.stdin, stderr=tee.stdin, cwd=tmp_path
+    )
+    assert tee.stdin
+    tee.stdin.close()
+    trainers.running += [process, tee]
+    eventually(lambda: (tmp_path / "ready").exists() and (tmp_path / "train.log").exists())
+    job = eventually(lambda: host.job(trainers.job))
+    monkeypatch.setattr(tracker, "SEARCH_NS", 0)
+    now = time.monotonic_ns()
+    steps = 0
+    while not job.source:
+        assert host.jobs.search(now)
+        steps += 1
+    assert job.source == "pipe"
+    assert steps > 500
+    while host.jobs.search(now):
+        pass  # to its end; then none is due
 
 
 def test_ranks_of_one_job_in_one_log(host, trainers, eventually):
@@ -113,10 +331,10 @@ def test_logs_of_helpers_that_have_gone_are_closed(host, trainers, tmp_path, eve
     before = len(os.listdir("/proc/self/fd"))
     for number in range(3):
         helper = trainers.start(rank=0, log=f"helper{number}.log")
-        eventually(lambda: host.look() or len(job._readers) == 2)
+        eventually(lambda: host.look() or len(job._logs) == 2)
         helper.kill()
         helper.wait()
-        eventually(lambda: host.look() or len(job._readers) == 1)
+        eventually(lambda: host.look() or len(job._logs) == 1)
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -54,6 +54,100 @@ def test_log_interval_with_a_first_line_of_its_own():
     assert counter.iterations == 31
 
 
+@pytest.mark.parametrize(
+    ("values", "iterations"),
+    [
+        ([1, 10, 20, 30], 30),  # torchtitan: step 1, and then every tenth
+        ([5010, 5020, 5030], 30),
+        ([1, 10, 50, 100, 150], 150),  # the interval is known late
+        ([1, 1000, 1010, 1020, 1030], 31),  # an old line, and then another run
+    ],
+)
+def test_log_interval_in_lines_without_durations(values, iterations):
+    counter, durations = count(values, every_s=10)
+    assert counter.iterations == iterations
+    assert all(duration > 0 for duration in durations)
+
+
+def test_a_bar_that_was_only_drawn_is_no_beginning():
+    counter, _ = count([0, 501, 502, 503], stated_s=1)
+    assert counter.iterations == 3
+
+
+def test_a_bar_read_long_after_it_was_drawn():
+    """It leaps as it pleases: by 5, by 14, by 9."""
+    counter, durations = IterationCounter(), []
+    for value in (5, 10, 24, 33, 36):
+        durations += counter.see(Mark(value, None, 100, pace_ns=S), 1000 * S, live=False)
+    assert (counter.iterations, counter.last_ns, durations) == (36, 1000 * S, [])
+    assert counter.see(Mark(37, None, 100, pace_ns=S), 1001 * S) == []  # the last was not seen when it came
+    assert counter.see(Mark(39, None, 100, pace_ns=S), 1003 * S) == [S, S]
+    assert counter.total == 100
+
+
+def test_lines_that_were_lost_count_where_there_was_time():
+    counter = IterationCounter(started_ns=0)
+    for value in (100, 200, 300, 700, 800):
+        counter.see(Mark(value, S), 900 * S, live=False)
+    assert counter.iterations == 800
+    counter = IterationCounter(started_ns=500 * S)
+    for value in (100, 200, 300, 700, 800):
+        counter.see(Mark(value, S), 900 * S, live=False)
+    assert counter.iterations == 500  # it jumped: 400 iterations were not done here
+
+
+def test_who_tells_how_it_began_is_counted_from_there():
+    counter = IterationCounter()
+    counter.see(Mark(57, first=11), S)
+    counter.see(Mark(58, first=11), 2 * S)
+    assert counter.iterations == 48
+
+
+def test_what_was_no_training_is_forgotten():
+    counter, _ = count([100, 200, 300], every_s=10)
+    count([7, 900, 8], counter=counter)
+    counter.see(Mark(5001, S, anew=True), 400 * S)
+    counter.see(Mark(5002, S), 401 * S)
+    assert (counter.iterations, counter.value, counter.gap_ns) == (2, 5002, S)
+    assert counter.rejected == {"stray iteration": 1}
+
+
+def test_ranks_that_lag_reject_nothing():
+    counter, _ = count([1, 2, 3, 2, 3, 4, 3, 2, 4, 5, 4, 6])
+    assert counter.iterations == 6
+    assert not counter.rejected
+
+
+def test_the_last_line_of_a_log_at_rest():
+    counter, _ = count([100, 200], every_s=0)
+    assert counter.iterations == 1
+    counter.settle()
+    assert (counter.iterations, counter.value) == (200, 200)
+    counter, _ = count([1, 2, 3, 900], every_s=0)
+    counter.settle()
+    assert (counter.iterations, counter.rejected) == (3, {"unconfirmed iteration": 1})
+
+
+def test_iterations_between_lines_are_estimated_and_how_surely():
+    counter, _ = count([100, 200, 300], every_s=100, stated_s=1)
+    then = counter.last_ns
+    assert counter.estimate(then) == (0, 0)
+    assert counter.estimate(then + 37 * S) == (37, 1)
+    assert counter.estimate(then + 120 * S) == (99, 1)  # never what the next line is to say
+    assert counter.estimate(then + 200 * S) == (99, 99)  # it is overdue
+    assert counter.gap_ns == 100 * S
+    irregular = IterationCounter()
+    for number, stated in enumerate((1.0, 1.0, 1.2, 0.8), 1):
+        irregular.see(Mark(100 * number, int(stated * S)), number * 100 * S)
+    assert irregular.estimate(irregular.last_ns + 50 * S) == (50, 21)
+
+
+@pytest.mark.parametrize("values", [[], [100], [1, 2, 3], [100, 101]])
+def test_nothing_is_estimated_where_each_iteration_is_told_or_none(values):
+    counter, _ = count(values, every_s=1, stated_s=1)
+    assert counter.estimate(counter.last_ns + 50 * S) == (0, 0)
+
+
 @pytest.mark.parametrize(("values", "iterations"), [([5001, 5002, 5003], 3), ([5100, 5200], 200)])
 def test_resumed_run_counts_from_where_it_resumed(values, iterations):
     counter, _ = count(values, every_s=values[1] - values[0], stated_s=1)
@@ -134,11 +228,13 @@ def test_whatever_the_log_claims(marks):
     counter, now = IterationCounter(), 1
     for value, stated, passed in marks:
         now += passed
-        durations = counter.see(Mark(value, stated), now)
+        durations = counter.see(Mark(value, stated), now, live=passed % 3 > 0)
         assert len(durations) <= MAX_DURATIONS
         assert all(duration > 0 for duration in durations)
         assert counter.iterations >= 0
         assert counter.last_ns <= now
+        estimate = counter.estimate(now + passed)
+        assert 0 <= estimate.error <= estimate.iterations or estimate == (0, 0)
 
 
 @given(st.lists(st.integers(0, 10**12), max_size=20))

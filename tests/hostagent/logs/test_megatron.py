@@ -20,12 +20,18 @@ OLD = (
 @pytest.mark.parametrize(
     ("line", "mark"),
     [
-        (NEW, Mark(200, 1_523_400_000)),
-        (OLD, Mark(100, 210_000_000)),
-        ("[default7]:" + NEW, Mark(200, 1_523_400_000)),
-        ("7: " + OLD, Mark(100, 210_000_000)),
-        (" iteration 7/ 10 | consumed samples: 1 | lm loss: 1.0 |", Mark(7, None)),
-        (" iteration 1000000/99999999 | elapsed time per iteration (ms): 0.5 |", Mark(1_000_000, 500_000)),
+        (NEW, Mark(200, 1_523_400_000, 500_000)),
+        (OLD, Mark(100, 210_000_000, 1000)),
+        ("[default7]:" + NEW, Mark(200, 1_523_400_000, 500_000)),
+        ("7: " + OLD, Mark(100, 210_000_000, 1000)),
+        (" iteration 7/ 10 | consumed samples: 1 | lm loss: 1.0 |", Mark(7, None, 10)),
+        (OLD.replace("(ms): 210.0", "(s): 105.22"), Mark(100, 105_220_000_000, 1000)),
+        (OLD.replace("210.0", "812.4/815.2").replace("1000 |", "infinity |"), Mark(100, 812_400_000, None)),
+        (" [2026-01-31 12:00:00] episode 3 | iteration 7/ 10 | lm loss: 1.0 |", Mark(7, None, 10)),
+        (
+            " iteration 1000000/99999999 | elapsed time per iteration (ms): 0.5 |",
+            Mark(1_000_000, 500_000, 99_999_999),
+        ),
     ],
 )
 def test_iteration_lines(line, mark):

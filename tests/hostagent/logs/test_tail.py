@@ -1,8 +1,12 @@
+import bz2
+import gzip
+import lzma
 import os
 from pathlib import Path
 
 import pytest
 
+from hostagent.logs.place import Place
 from hostagent.logs.tail import CHUNK, NOTHING, Piece, Tail
 
 
@@ -13,7 +17,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def tail(path):
-    tail = Tail(str(path))
+    tail = Tail(Place(str(path)))
     yield tail
     tail.close()
 
@@ -40,9 +44,36 @@ def test_backlog_comes_in_pieces(path, tail):
     assert [len(tail.read().data) for _ in range(4)] == [CHUNK, CHUNK, 5, 0]
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_old_log_is_ignored_until_there_is_another(path, tail, compress):
+    path.write_bytes(b"one\n")
+    assert tail.read() == Piece(b"one\n")
+    path.rename(path.with_suffix(".1"))
+    path.write_bytes(compress(b"one\n"))
+    assert tail.read() == NOTHING
+    append(path, b"two\n")
+    assert tail.read() == NOTHING
+    path.unlink()
+    path.write_bytes(b"three\n")
+    assert tail.read() == Piece(b"three\n", restarted=True)
+
+
+def test_a_log_in_a_container(tmp_path):
+    (tmp_path / "root" / "log").mkdir(parents=True)
+    (tmp_path / "root" / "log" / "a").write_bytes(b"one\n")
+    (tmp_path / "root" / "train.log").symlink_to("/log/a")
+    tail = Tail(Place("/train.log", str(tmp_path / "root")))
+    assert tail.read() == Piece(b"one\n")
+    (tmp_path / "b").write_bytes(b"not its\n")
+    (tmp_path / "root" / "train.log").unlink()
+    (tmp_path / "root" / "train.log").symlink_to(tmp_path / "b")
+    assert tail.read() == NOTHING
+    tail.close()
+
+
 def test_start(path):
     path.write_bytes(b"old\n")
-    tail = Tail(str(path), start=4)
+    tail = Tail(Place(str(path)), start=4)
     assert tail.read() == NOTHING
     append(path, b"new\n")
     assert tail.read() == Piece(b"new\n")
@@ -109,7 +140,7 @@ def test_removed_file_is_read_to_its_end(path, tail):
 def test_stdout_of_a_process(path, trainers):
     process = trainers.start()
     (path.parent / "train.log").write_bytes(b"hello\n")
-    tail = Tail(f"/proc/{process.pid}/fd/1")
+    tail = Tail(Place(f"/proc/{process.pid}/fd/1"))
     assert tail.read() == Piece(b"hello\n")
     append(path, b"last words\n")
     process.kill()

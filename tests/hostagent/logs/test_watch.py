@@ -3,6 +3,7 @@ import select
 
 import pytest
 
+from hostagent.logs.place import Place
 from hostagent.logs.tail import Tail
 from hostagent.logs.watch import Watcher
 
@@ -26,7 +27,7 @@ def append(path, data):
 def test_growth_is_told_until_drained(tmp_path, watcher):
     log = tmp_path / "log"
     log.write_bytes(b"one\n")
-    tail = Tail(str(log), watcher=watcher)
+    tail = Tail(Place(str(log)), watcher=watcher)
     tail.read()
     assert not told(watcher)
     append(log, b"two\n")
@@ -43,7 +44,7 @@ def test_growth_is_told_until_drained(tmp_path, watcher):
 def test_the_open_file_is_watched_whatever_its_name(tmp_path, watcher):
     log = tmp_path / "log"
     with log.open("ab", buffering=0) as writer:
-        tail = Tail(str(log), watcher=watcher)
+        tail = Tail(Place(str(log)), watcher=watcher)
         tail.read()
         log.rename(tmp_path / "log.1")
         log.write_bytes(b"another\n")
@@ -64,7 +65,7 @@ def test_the_open_file_is_watched_whatever_its_name(tmp_path, watcher):
 def test_removed_file(tmp_path, watcher):
     log = tmp_path / "log"
     with log.open("ab", buffering=0) as writer:
-        tail = Tail(str(log), watcher=watcher)
+        tail = Tail(Place(str(log)), watcher=watcher)
         tail.read()
         log.unlink()
         watcher.drain()
@@ -77,7 +78,7 @@ def test_closed_files_are_watched_no_more(tmp_path, watcher):
     for number in range(5):
         log = tmp_path / f"log{number}"
         log.write_bytes(b"x\n")
-        tail = Tail(str(log), watcher=watcher)
+        tail = Tail(Place(str(log)), watcher=watcher)
         tail.read()
         tail.close()
         watcher.drain()  # the end of a watch is told too
@@ -89,6 +90,6 @@ def test_a_file_that_cannot_be_watched_is_read_all_the_same(tmp_path, watcher):
     log = tmp_path / "log"
     log.write_bytes(b"one\n")
     watcher.add = lambda descriptor: -1  # as with fs.inotify.max_user_watches used up
-    tail = Tail(str(log), watcher=watcher)
+    tail = Tail(Place(str(log)), watcher=watcher)
     assert tail.read().data == b"one\n"
     tail.close()

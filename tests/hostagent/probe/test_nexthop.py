@@ -1,4 +1,3 @@
-import asyncio
 import socket
 import subprocess
 
@@ -15,7 +14,7 @@ def ask(two_hosts, destination, interface="data0"):
     def inside():
         source = two_hosts.a_addresses[1 if ":" in destination else 0]
         index = socket.if_nametoindex(interface)
-        return asyncio.run(resolve(packed(source), packed(destination), index)).hex(":")
+        return resolve(packed(source), packed(destination), index).hex(":")
 
     return two_hosts.inside(two_hosts.a, inside)
 

@@ -71,6 +71,28 @@ def test_configured_gateway(two_hosts):
         assert data == build(probe, mac(two_hosts.a_mac), bytes.fromhex("02aabbccddee"))
 
 
+def test_a_containers_address_that_is_spoken_for(two_hosts):
+    foreign = socket.inet_aton("10.201.0.77")
+    probe = spec(two_hosts, source=foreign)
+
+    def inside():
+        sender = ProbeSender(find("data0", ()), mac(two_hosts.b_mac))
+        try:
+            sender.speak_for([foreign])
+            own = asyncio.run(sender.send(spec(two_hosts)))
+            return asyncio.run(sender.send(probe)), own
+        finally:
+            sender.close()
+
+    with receiver(two_hosts) as raw:
+        sent, own = two_hosts.inside(two_hosts.a, inside)
+        assert sent == ""
+        assert "not an address" in own
+        wanted = build(probe, mac(two_hosts.a_mac), mac(two_hosts.b_mac))
+        while raw.recv(2000) != wanted:
+            pass
+
+
 def test_errors_are_told_not_raised(two_hosts):
     foreign = socket.inet_aton("10.201.0.77")
     assert "not an address of data0" in send(two_hosts, spec(two_hosts, source=foreign))

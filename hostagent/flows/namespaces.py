@@ -1,0 +1,185 @@
+"""The connections of every network namespace that jobs live in.
+
+A container's sockets are invisible from the host's namespace: netlink answers for the namespace that its
+socket was opened in. So a thread enters each namespace once, opens the sockets there and ends; the sockets
+stay, and are asked from the agent's own thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import ExitStack
+from ipaddress import ip_address
+from threading import Thread
+from types import MappingProxyType
+from typing import TypeVar
+
+import psutil
+import structlog
+
+from hostagent.flows.activity import TcpActivity
+from hostagent.flows.connection import Connection, FiveTuple
+from hostagent.flows.inet_diag import Destroyed, InetDiag
+
+MAX_DESTROYED = 512
+"""Destroyed sockets that are looked at each time; the kernel keeps more for the next."""
+
+_CLONE_NEWNET = 0x4000_0000
+
+_NOTHING: Mapping[int, FiveTuple] = MappingProxyType({})
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Result = TypeVar("Result")
+
+
+class _View:
+    """One namespace, seen by sockets opened in it (in the calling thread's)."""
+
+    def __init__(self, proc: str) -> None:
+        with ExitStack() as undo:
+            self.diag = InetDiag()
+            undo.callback(self.diag.close)
+            self.destroyed = Destroyed()
+            undo.callback(self.destroyed.close)
+            self.activity = TcpActivity(proc)
+            undo.callback(self.activity.close)
+            self.addresses = _addresses()
+            self._closing = undo.pop_all()
+
+    def close(self) -> None:
+        """Close its sockets."""
+        self._closing.close()
+
+
+class Namespaces:
+    """The agent's own network namespace and those that it is told to follow. Close it when done."""
+
+    def __init__(self, proc: str) -> None:
+        """``proc`` is where the jobs' processes are. Raises OSError without inet_diag or without ``proc``."""
+        self._proc = proc
+        self._own = _View(proc)
+        self._own_id = os.stat(f"{proc}/thread-self/ns/net").st_ino
+        self._others: dict[int, _View] = {}
+        self._refused: set[int] = set()
+        self._log = structlog.get_logger()
+
+    def close(self) -> None:
+        """Close every socket."""
+        for view in self._views():
+            view.close()
+
+    def follow(self, pids: Iterable[int]) -> bool:
+        """See the namespaces of the processes ``pids``, and no others; say whether they are others now."""
+        wanted: dict[int, int] = {}
+        for pid in pids:
+            try:
+                wanted.setdefault(os.stat(f"{self._proc}/{pid}/ns/net").st_ino, pid)
+            except OSError:
+                continue  # it is gone, or not ours to look at, which is said elsewhere
+        wanted.pop(self._own_id, None)
+        gone = [id_ for id_ in self._others if id_ not in wanted]
+        for id_ in gone:
+            self._others.pop(id_).close()
+        self._refused &= wanted.keys()
+        new = wanted.keys() - self._others.keys() - self._refused
+        for id_ in new:
+            self._enter(id_, wanted[id_])
+        return bool(gone or new)
+
+    @property
+    def foreign_addresses(self) -> frozenset[bytes]:
+        """Addresses in the namespaces that are followed; 4 or 16 bytes each, none of loopback or link."""
+        return frozenset(address for view in self._others.values() for address in view.addresses)
+
+    def changed(self) -> bool:
+        """Say whether a connection has opened or closed since the last call; true at the first."""
+        return sum(view.activity.changed() for view in self._views()) > 0  # each has to look
+
+    def connections(
+        self, ignored: Container[int] = frozenset(), known: Mapping[int, FiveTuple] = _NOTHING
+    ) -> list[Connection]:
+        """Return every connection that may send; see `InetDiag.connections`. Raises OSError."""
+        return [conn for view in self._views() for conn in view.diag.connections(ignored, known)]
+
+    def lookup(self, known: Mapping[int, FiveTuple]) -> list[Connection]:
+        """Return those of the ``known`` connections that are found; see `InetDiag.lookup`. Raises OSError."""
+        if not self._others:
+            return self._own.diag.lookup(known)
+        found: list[Connection] = []
+        for view in self._views():
+            here = {cookie: key for cookie, key in known.items() if key.source in view.addresses}
+            found += view.diag.lookup(here)
+        return found
+
+    def destroyed(self) -> list[Connection]:
+        """Return the sockets that were destroyed since the last call; see `Destroyed.drain`."""
+        return [connection for view in self._views() for connection in view.destroyed.drain(MAX_DESTROYED)]
+
+    @property
+    def overflows(self) -> int:
+        """How often more sockets were destroyed at once than the kernel keeps for us."""
+        return sum(view.destroyed.overflows for view in self._views())
+
+    def _views(self) -> list[_View]:
+        return [self._own, *self._others.values()]
+
+    def _enter(self, id_: int, pid: int) -> None:
+        try:
+            descriptor = os.open(f"{self._proc}/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return  # it has gone
+        try:
+            if os.fstat(descriptor).st_ino != id_:
+                return
+            self._others[id_] = inside(descriptor, lambda: _View(self._proc))
+        except OSError as error:
+            if not self._refused:
+                self._log.warning(
+                    "connections in other network namespaces cannot be seen",
+                    reason=error.strerror or str(error),
+                    mend="run as root or with CAP_SYS_ADMIN, or have jobs use the host's network",
+                )
+            self._refused.add(id_)
+        finally:
+            os.close(descriptor)
+
+
+def inside(namespace: int, function: Callable[[], Result]) -> Result:
+    """Return what ``function`` returns in the network namespace that is open as descriptor ``namespace``.
+
+    It runs on a thread of its own, so that nothing else ever is in that namespace. Raises OSError where it
+    may not be entered, and what ``function`` raises.
+    """
+    results: list[Result] = []
+    errors: list[Exception] = []
+
+    def body() -> None:
+        try:
+            if _libc.setns(namespace, _CLONE_NEWNET) < 0:
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code))
+            results.append(function())
+        except Exception as error:  # noqa: BLE001 (raised again in the caller's thread)
+            errors.append(error)
+
+    thread = Thread(target=body, daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _addresses() -> frozenset[bytes]:
+    present = (
+        ip_address(entry.address.partition("%")[0])
+        for entries in psutil.net_if_addrs().values()
+        for entry in entries
+        if entry.family != psutil.AF_LINK
+    )
+    return frozenset(
+        address.packed for address in present if not (address.is_loopback or address.is_link_local)
+    )
