@@ -1,29 +1,31 @@
 """How long a ranking takes at scale: a million flows of 1,000 jobs over 16,384 hosts in a three-layer Clos.
 
-Jobs are placed at random, every flow goes between two hosts of its job on a path that ECMP draws, so that the
-whole fabric is one contention component, the worst case.
+Jobs are placed at random, every flow goes between two hosts of its job on a path that ECMP draws, so that all
+jobs contend on nearly every link between switches, the worst case.
 
-- levels_s: `levels_in_order`, what policies call: groups in, a level per group and link out. peak_mib is what
-  the process grew by meanwhile.
-- update_s: the same after the progress of 1 % of the jobs, and with it the order, has changed. Nothing is
-  kept from one ranking to the next, so it costs as much.
-- prune_s: of levels_s the pruning alone, from arrays of the group-link incidence to a depth per group
-  (compiled where numba is installed); passes is how many times longer that takes than pass_s, one numpy pass
-  over the incidence (the first job on every link), and levels_passes the same of levels_s.
+- levels_s: the policy `leveller`, from the jobs' R and a list of groups to levels. peak_mib is what the
+  process grew by meanwhile.
+- ranking_s: the same for groups that have been ranked before, as an `Incidence`, when all jobs have changed
+  places. passes is how many times longer that takes than pass_s, one numpy pass over the incidence (the first
+  job on every link), and levels_passes the same of levels_s.
+- update_s: the same when the progress of 1 % of the jobs has changed, other ones each time; the median, and
+  the worst. In the end the levels have to be the same as from nothing.
 - literal_s: the paper's pseudo-code on a networkx graph with a node per group, for as many flows as fit. Its
   levels have to be the same.
 
-Times are the best of --repeat, after a first call.
+Other times are the best of --repeat, after a first call; loops are compiled where numba is installed. All are
+CPU time, which for one thread is wall time on a machine with nothing else to do; load is its load average.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -33,17 +35,19 @@ from rich.console import Console
 from rich.table import Table
 
 from controlplane.groups import group_flows
-from controlplane.model import Group, Link
+from controlplane.model import Group, Job, Levels, Link
 from controlplane.model import Path as Hops
-from controlplane.policies import Scope
-from controlplane.policies.ordered import levels_in_order
-from controlplane.policies.pruning import compiled_depths, depths
+from controlplane.policies import Incidence, Scope, leveller
+from controlplane.policies.incidence import NodeLevels
 
 PODS, LEAVES, HOSTS = 32, 16, 32
 """Pods, leaves per pod, hosts per leaf: 16,384 hosts."""
 
 AGGS, CORES = 16, 16
 """Aggregation switches per pod, cores above each."""
+
+UPDATES = 30
+"""Updates of 1 % of the jobs."""
 
 
 class Clos:
@@ -116,55 +120,33 @@ def literal(order: Sequence[str], groups: Sequence[Group], count: int) -> dict[s
     return level
 
 
-@dataclass(frozen=True, slots=True)
-class Incidence:
-    """The group-link incidence as arrays: by group, and (``starts``, ``members``) sorted by link."""
+def jobs_in(order: Sequence[str]) -> list[Job]:
+    """Return jobs of which earlier ones in ``order`` have a lower R."""
+    return [Job(job, rate=place / len(order)) for place, job in enumerate(order)]
 
-    owners: np.ndarray
-    offsets: np.ndarray
-    links: np.ndarray
-    starts: np.ndarray
-    members: np.ndarray
 
-    @classmethod
-    def of(cls, order: Sequence[str], groups: Sequence[Group]) -> Incidence:
-        """Build it."""
-        position = {job: place for place, job in enumerate(order)}
-        number: dict[Link, int] = {}
-        links = np.array(
-            [number.setdefault(link, len(number)) for group in groups for link in group.path], np.int32
-        )
-        sizes = [len(group.path) for group in groups]
-        by_link = links.argsort(kind="stable")
-        return cls(
-            np.array([position[group.job] for group in groups], np.int32),
-            np.cumsum([0, *sizes], dtype=np.int32),
-            links,
-            np.flatnonzero(np.diff(links[by_link], prepend=-1)),
-            np.repeat(np.arange(len(groups)), sizes)[by_link],
-        )
+def ranked(order: Sequence[str], groups: Sequence[Group], count: int, scope: Scope) -> Levels:
+    """Rank, and read the levels of one group: whatever is put off until somebody asks is done then."""
+    levels = leveller.levels(jobs_in(order), groups, count, scope)
+    levels[groups[0].id]
+    return levels
 
-    def first_jobs(self) -> np.ndarray:
-        """Return the first job on every link: one pass."""
-        return np.minimum.reduceat(self.owners[self.members], self.starts)
 
-    def depths(self) -> object:
-        """Prune."""
-        arrays = (self.owners, self.offsets, self.links)
-        compiled = compiled_depths()
-        if compiled is None:
-            owners, offsets, links = (one.tolist() for one in arrays)
-            return depths(owners, offsets, links, len(self.starts))
-        return compiled(*arrays, len(self.starts))
+def one_pass(incidence: Incidence) -> Callable[[], object]:
+    """Return a numpy pass over the incidence: the first job on every link."""
+    nodes = incidence.nodes(Scope.FABRIC)
+    owner, members = np.asarray(incidence.owner), np.asarray(nodes.link_nodes)
+    starts = np.asarray(nodes.link_starts)[:-1]
+    return lambda: np.minimum.reduceat(owner[members], starts)
 
 
 def best_of(repeat: int, call: Callable[[], object]) -> float:
-    """Return the shortest wall time of ``call``."""
+    """Return the shortest CPU time of ``call``."""
     times = []
     for _ in range(repeat):
-        started = time.perf_counter()
+        started = time.process_time()
         call()
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     return min(times)
 
 
@@ -183,42 +165,54 @@ def grown_mib(call: Callable[[], object]) -> float:
 
 
 def measure(flows: int, jobs: int, count: int, scope: Scope, repeat: int) -> dict[str, float]:
-    """Measure a ranking, an update and the floor."""
+    """Measure rankings, updates and the floor."""
     order, groups = instance(flows, jobs)
-    changed = list(order)
     draw = random.Random(1)
-    for job in draw.sample(order, max(jobs // 100, 1)):
-        changed.remove(job)
-        changed.insert(draw.randrange(jobs), job)
-    grown = grown_mib(lambda: levels_in_order(order, groups, count, scope))
-    full = best_of(repeat, lambda: levels_in_order(order, groups, count, scope))
-    update = best_of(repeat, lambda: levels_in_order(changed, groups, count, scope))
-    floor = Incidence.of(order, groups)
-    one_pass = best_of(max(repeat, 5), floor.first_jobs)
-    floor.depths()
-    pruning = best_of(repeat, floor.depths)
+    grown = grown_mib(lambda: ranked(order, groups, count, scope))
+    full = best_of(repeat, lambda: ranked(order, groups, count, scope))
+    incidence = Incidence(groups)
+    ranked(order, incidence, count, scope)
+    shuffles = iter([draw.sample(order, jobs) for _ in range(repeat)])
+    ranking = best_of(repeat, lambda: ranked(next(shuffles), incidence, count, scope))
+    ranked(order, incidence, count, scope)
+    updates = []
+    for _ in range(UPDATES):
+        for job in draw.sample(order, max(jobs // 100, 1)):
+            order.remove(job)
+            order.insert(draw.randrange(jobs), job)
+        updates.append(best_of(1, lambda: ranked(order, incidence, count, scope)))
+    kept, new = (ranked(order, those, count, scope) for those in (incidence, groups))
+    assert isinstance(kept, NodeLevels)
+    assert isinstance(new, NodeLevels)
+    if list(kept.level) != list(new.level):
+        raise SystemExit("the levels after updates differ from those of a ranking from nothing")
+    floor = best_of(max(repeat, 5), one_pass(incidence))
+    update = statistics.median(updates)
     return {
         "flows": flows,
         "jobs": jobs,
         "groups": len(groups),
-        "incidence": len(floor.members),
+        "incidence": len(incidence.links),
         "levels_s": full,
         "peak_mib": grown,
+        "ranking_s": ranking,
         "update_s": update,
+        "update_worst_s": max(updates),
         "update_share": update / full,
-        "prune_s": pruning,
-        "pass_s": one_pass,
-        "passes": pruning / one_pass,
-        "levels_passes": full / one_pass,
+        "update_worst_share": max(updates) / full,
+        "pass_s": floor,
+        "passes": ranking / floor,
+        "levels_passes": full / floor,
+        "load": os.getloadavg()[0],
     }
 
 
 def beside_literal(flows: int, jobs: int, count: int) -> dict[str, float]:
     """Measure a ranking beside the paper's pseudo-code, and compare the levels."""
     order, groups = instance(flows, jobs)
-    ours = best_of(3, lambda: levels_in_order(order, groups, count, Scope.FABRIC))
+    ours = best_of(3, lambda: ranked(order, groups, count, Scope.FABRIC))
     theirs = best_of(1, lambda: literal(order, groups, count))
-    levels = levels_in_order(order, groups, count, Scope.FABRIC)
+    levels = ranked(order, groups, count, Scope.FABRIC)
     if literal(order, groups, count) != {group: min(on.values()) for group, on in levels.items()}:
         raise SystemExit("the levels differ from the paper's pseudo-code")
     return {

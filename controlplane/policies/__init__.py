@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from controlplane.policies import crux, fair, leveller, sincronia, static
+from controlplane.policies.incidence import Incidence
 from controlplane.policies.interface import Policy, Scope
 
 POLICIES: Mapping[str, Policy] = MappingProxyType(
@@ -19,4 +20,4 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 )
 """What ``[policy] name`` and ``--policy`` may say."""
 
-__all__ = ["POLICIES", "Policy", "Scope"]
+__all__ = ["POLICIES", "Incidence", "Policy", "Scope"]

@@ -26,7 +26,8 @@ class Policy(Protocol):
 
     ``jobs`` has each job that ``groups`` name, once; ``count`` is the number of levels K >= 1. The answer
     depends on nothing else, so that two controllers with the same reports compute the same ranking. A policy
-    with options is this function with the options bound.
+    with options is this function with the options bound. Who ranks the same groups again and again passes
+    them as `controlplane.policies.Incidence`: the answer is the same, and comes sooner.
     """
 
     def __call__(self, jobs: Sequence[Job], groups: Sequence[Group], count: int, scope: Scope) -> Levels:

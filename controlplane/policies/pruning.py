@@ -1,140 +1,167 @@
-"""The paper's pruning of the contention graph, in one pass over the group-link incidence.
+"""The paper's pruning of the contention graph, step by step, on links instead of pairs of flows.
 
 The paper draws a node per flow and an edge where flows of different jobs share a link, and goes from the top
-level down: in each connected component the nodes of the first job take the level and leave the graph; what is
-left gets level 0. Here nodes are groups, no pair of them is ever formed, and the order is turned around: jobs
-enter from the last to the first. Where one joins components of later jobs, these are what its removal would
-leave, one level lower. So how deep a node ends up under others is its level, counted from the top, and the
-work does not grow with the number of levels.
+level down: in each connected component the nodes of the first job take the level and leave the graph; what
+is left gets level 0. Here nodes are groups (under finer scopes, their parts), and no pair of them is ever
+formed:
+
+- A link with at least two jobs connects all nodes on it, one with a single job connects nothing. So
+  components are those of the contended links, which nodes hold together; links are far fewer than nodes.
+- A link's jobs leave it in order, so that only the first K - 1 on each, its leaders, are ever asked for. The
+  first job of a component is the first that any of its links still has.
+- A removal seldom takes a component apart, and a few nodes of each link are enough to see that it did not.
+
+After another ranking of the same nodes, only those links are looked at again on which jobs that moved in the
+order lead or come to lead, and the components only from the step on in which they lose another job than
+before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from itertools import accumulate, chain
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from controlplane.model import Path
-
-COMPILED_FROM = 200_000
-"""From so many pairs of group and link on it pays to compile `depths`, where numba is installed."""
-
-SEVERAL = -1
-"""In place of a link's only job: it has more than one."""
+from controlplane.policies.incidence import NodeLevels, Nodes
+from controlplane.policies.steps import changed_nodes, lead, outdated, remove_first, settle
+from controlplane.policies.tables import Table
 
 
-def prune(owners: Sequence[int], paths: Sequence[Path], count: int) -> list[int]:
-    """Return the level of each node when there are ``count``.
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A ranking: the levels, and how they came about."""
 
-    Node i, of the job at place ``owners[i]`` in the order, uses the links ``paths[i]``. A node that contends
-    with nobody gets level ``count`` - 1.
+    order: Sequence[int]
+    """The jobs' numbers, the first first."""
+    count: int
+    """K."""
+    levels: NodeLevels
+    leaders: Table
+    """The first jobs on each link, as many as K - 1 (or as any link has)."""
+    removed: Table
+    """How many leaders left each link while it was contended..."""
+    step_removed: Table
+    """... and in which step each did."""
+    alone_from: Table
+    """From which step on each link has no two jobs."""
+    labels: Sequence[Table]
+    """Per step, the component of each link."""
+    firsts: Sequence[Table]
+    """Per step, the job that each link's component loses."""
+
+
+def prune(nodes: Nodes, order: Sequence[int], count: int, before: Pruned | None = None) -> Pruned:
+    """Rank ``nodes`` for jobs in ``order``, with ``count`` levels.
+
+    A node that contends with nobody is on top. ``before``, an earlier ranking of the same nodes, only saves
+    time: where it has the same levels, its own `Pruned.levels` come back.
     """
-    number: dict[object, int] = {}
-    links = [number.setdefault(link, len(number)) for link in chain.from_iterable(paths)]
-    starts = list(accumulate(map(len, paths), initial=0))
-    compiled = compiled_depths() if len(links) >= COMPILED_FROM else None
-    if compiled is None:
-        depth = depths(owners, starts, links, len(number))
+    if before and before.count != count:
+        before = None
+    if before and before.order == order:
+        return before
+    incidence = nodes.incidence
+    tables, size = incidence.tables, len(incidence.link)
+    places = [0] * len(order)
+    for place, job in enumerate(order):
+        places[job] = place
+    ordered, position = tables.of(order, len(order)), tables.of(places, len(order))
+    width = max(min(count - 1, incidence.most), 1)
+    todo = tables.counting(size)
+    moved = moved_jobs(before.order, order) if before else order
+    few = len(moved) <= len(order) // 4
+    if before and few:
+        leaders = before.leaders.copy()
+        late = tables.run(outdated)(
+            tables.of(moved, len(moved)),
+            position,
+            incidence.job_starts,
+            incidence.job_links,
+            width,
+            leaders,
+            tables.filled(size),
+            todo,
+        )
+        if not late:
+            return replace(before, order=order)
     else:
-        # Imported here: numpy takes a while to load, and most commands and policies do without.
-        import numpy as np
+        leaders, late = tables.filled(size * width, -1), size
+    tables.run(lead)(todo, late, width, incidence.link_starts, incidence.link_jobs, position, leaders)
 
-        depth = compiled(*(np.array(one, np.int32) for one in (owners, starts, links)), len(number))
-    return [max(count - 1 - one, 0) for one in depth]
+    removed, step_removed = tables.filled(size), tables.filled(size * width)
+    alone_from, floor = nodes.alone_from.copy(), tables.filled(size, -1)
+    same, nothing = tables.filled(size, 1 if before else 0), tables.filled(size, -1)
+    labels: list[Table] = [nodes.label]
+    firsts: list[Table] = []
+    steps = min(count - 1, len(order))
+    for step in range(steps):
+        first, label = nothing.copy(), nothing.copy()
+        late, contended = tables.run(remove_first)(
+            step,
+            width,
+            ordered,
+            position,
+            incidence.link_starts,
+            leaders,
+            labels[step],
+            first,
+            removed,
+            step_removed,
+            floor,
+            alone_from,
+            before.firsts[step] if before and step < len(before.firsts) else nothing,
+            before.labels[step + 1] if before and step + 1 < len(before.labels) else nothing,
+            same,
+            label,
+            todo,
+        )
+        firsts.append(first)
+        if not contended or step + 1 == steps:
+            break
+        nodes.connect(todo, late, labels[step], floor, position, label)
+        labels.append(label)
+
+    now = (leaders, removed, step_removed, alone_from)
+    if before is None or not few:
+        level, todo, late = tables.filled(len(nodes)), tables.counting(len(nodes)), len(nodes)
+    else:
+        level, todo = before.levels.level.copy(), tables.filled(len(nodes))
+        then = (before.leaders, before.removed, before.step_removed, before.alone_from)
+        late = tables.run(changed_nodes)(
+            width,
+            then,
+            now,
+            nodes.link_starts,
+            nodes.link_nodes,
+            nodes.owner,
+            tables.filled(len(nodes)),
+            todo,
+        )
+        if not late:
+            return Pruned(order, count, before.levels, *now, labels, firsts)
+    tables.run(settle)(todo, late, count - 1, width, nodes.starts, nodes.links, nodes.owner, *now, level)
+    return Pruned(order, count, NodeLevels(nodes, level), *now, labels, firsts)
 
 
-@cache
-def compiled_depths() -> Callable[..., Any] | None:
-    """Return `depths` for arrays of 32-bit integers, or None where numba is not installed."""
-    try:
-        from numba import njit
-    except ImportError:
-        return None
-    return njit(depths)
-
-
-def depths(owners: Sequence[int], starts: Sequence[int], links: Sequence[int], size: int) -> list[int]:
-    """Return how many jobs go before each node, one after the other, in its component.
-
-    The links of node i, numbers below ``size``, are ``links[starts[i]:starts[i + 1]]``. Plain loops over
-    numbers only, because numba compiles the same text for large fabrics.
-    """
-    nodes = len(owners)
-    last = 0
-    for owner in owners:
-        last = max(last, owner)
-    # Nodes by falling owner, by counting.
-    ends = [0] * (last + 2)
-    for owner in owners:
-        ends[last - owner + 1] += 1
-    for place in range(last + 1):
-        ends[place + 1] += ends[place]
-    turn = [0] * nodes
-    for node in range(nodes):
-        place = last - owners[node]
-        turn[ends[place]] = node
-        ends[place] += 1
-
-    # Components as disjoint sets: by each set's root, its size and a node of its first job.
-    parent = list(range(nodes))
-    members = [1] * nodes
-    first = list(range(nodes))
-    # What was the first of a component, and under which node of an earlier job (or its own) it came.
-    joined = [0] * nodes
-    under = [0] * nodes
-    joins = 0
-    # Of each link: its job while it has one, some node on it, and, until another job enters, all others (as
-    # chained entries of ``links``), which are not connected yet.
-    job = [0] * size
-    some = [-1] * size
-    more = [-1] * size
-    after = [-1] * len(links)
-    holder = [-1] * len(links)
-    for node in turn:
-        owner = owners[node]
-        own = node
-        for entry in range(starts[node], starts[node + 1]):
-            link = links[entry]
-            other = some[link]
-            if other < 0:
-                some[link] = node
-                job[link] = owner
-                continue
-            if job[link] == owner:
-                holder[entry] = node
-                after[entry] = more[link]
-                more[link] = entry
-                continue
-            job[link] = SEVERAL
-            waiting = more[link]
-            more[link] = -1
-            while True:
-                while parent[other] != other:
-                    parent[other] = parent[parent[other]]
-                    other = parent[other]
-                while parent[own] != own:
-                    own = parent[own]
-                if other != own:
-                    joined[joins] = first[other]
-                    under[first[other]] = first[own]
-                    joins += 1
-                    large, small = (own, other) if members[own] >= members[other] else (other, own)
-                    first[large] = first[own]
-                    parent[small] = large
-                    members[large] += members[small]
-                    own = large
-                if waiting < 0:
-                    break
-                other = holder[waiting]
-                waiting = after[waiting]
-            some[link] = own
-
-    depth = [0] * nodes
-    for place in range(joins - 1, -1, -1):
-        node = joined[place]
-        above = under[node]
-        depth[node] = depth[above]
-        if owners[above] != owners[node]:
-            depth[node] += 1
-    return depth
+def moved_jobs(before: Sequence[int], after: Sequence[int]) -> list[int]:
+    """Return as few jobs as possible such that all others are in the same order ``before`` and ``after``."""
+    was = [0] * len(before)
+    for place, job in enumerate(before):
+        was[job] = place
+    # The others are a longest increasing subsequence of the old places: by patience sorting. Of each length,
+    # the least place that such a sequence can end at, and the job there; of each job, who is before it.
+    least: list[int] = []
+    ends: list[int] = []
+    previous: dict[int, int] = {}
+    for job in after:
+        length = bisect_left(least, was[job])
+        if length:
+            previous[job] = ends[length - 1]
+        least[length : length + 1] = [was[job]]
+        ends[length : length + 1] = [job]
+    stays = set()
+    job = ends[-1] if ends else -1
+    while job >= 0:
+        stays.add(job)
+        job = previous.get(job, -1)
+    return [job for job in after if job not in stays]

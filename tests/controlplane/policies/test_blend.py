@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.model import Group, Job, Link
@@ -15,6 +15,7 @@ def instance(rows):
     return jobs, [Group(job.id, job.id, LINK) for job in jobs]
 
 
+@settings(deadline=None)  # the first call loads numpy
 @given(rates, st.integers(1, 8), st.sampled_from(list(Scope)))
 def test_the_ends_are_the_policies_themselves(rows, count, scope):
     jobs, groups = instance(rows)

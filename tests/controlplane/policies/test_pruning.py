@@ -1,44 +1,125 @@
-"""Depths by hand, and compiled loops against plain ones; test_ordered.py has the paper's pseudo-code."""
+"""Depths by hand, one ranking from another against one from nothing, compiled loops against plain ones.
+
+test_ordered.py has the paper's pseudo-code.
+"""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.policies import pruning
-from controlplane.policies.pruning import depths, prune
+from controlplane.model import Group, Link
+from controlplane.policies import Incidence, Scope, tables
+from controlplane.policies.ordered import levels_in_order
+from controlplane.policies.pruning import moved_jobs, prune
+
+JOBS = "abcdefghijkl"
+LINKS = [Link(f"S{switch}", port) for switch in range(4) for port in range(3)]
+paths = st.lists(st.sampled_from(LINKS), min_size=1, max_size=4, unique=True).map(tuple)
+group_lists = st.lists(st.tuples(st.sampled_from(JOBS), paths), max_size=24).map(
+    lambda pairs: [Group(str(index), job, path) for index, (job, path) in enumerate(pairs)]
+)
+places = st.integers(0, len(JOBS) - 1)
+moves = st.lists(st.tuples(places, places), min_size=1, max_size=12)
+scopes = st.sampled_from(list(Scope))
+
+
+def levels_of(count, *paths):
+    """Of one group each of the jobs 0, 1, ..., or of the job that is named before a colon."""
+    groups = []
+    for index, path in enumerate(paths):
+        job, _, links = path.rpartition(":")
+        groups.append(Group(str(index), job or str(index), tuple(Link(link, 1) for link in links)))
+    order = sorted({group.job for group in groups})
+    levels = levels_in_order(order, groups, count, Scope.FABRIC)
+    return [min(levels[group.id].values()) for group in groups]
 
 
 def test_a_chain_of_components():
     # Jobs 0 to 3 on links: 0 and 1 meet on a, 1 and 2 on b, 3 is alone on c. Without 0, 1 is before 2.
-    assert prune([0, 1, 2, 3], ["a", "ab", "b", "c"], 8) == [7, 6, 5, 7]
-    assert prune([0, 1, 2, 3], ["a", "ab", "b", "c"], 2) == [1, 0, 0, 1]
+    assert levels_of(8, "a", "ab", "b", "c") == [7, 6, 5, 7]
+    assert levels_of(2, "a", "ab", "b", "c") == [1, 0, 0, 1]
+    assert levels_of(1, "a", "ab", "b", "c") == [0, 0, 0, 0]
 
 
 def test_what_a_removal_takes_apart_goes_on_side_by_side():
     # Job 0 holds 1 and 2 together: once it is gone they do not meet.
-    assert prune([0, 1, 2], ["ab", "a", "b"], 8) == [7, 6, 6]
+    assert levels_of(8, "ab", "a", "b") == [7, 6, 6]
 
 
-def test_nodes_of_one_job_meet_only_through_another():
-    # Job 1's nodes share b with nobody else: only the first of them meets job 0.
-    assert depths([0, 1, 1], [0, 1, 3, 4], [0, 0, 1, 1], 2) == [0, 1, 0]
+def test_groups_of_one_job_meet_only_through_another():
+    # Job 1's groups share b with nobody else: only the first of them meets job 0.
+    assert levels_of(8, "0:a", "1:ab", "1:b") == [7, 6, 7]
     # Job 2 comes after both there, and so brings the other one behind job 0 too.
-    assert depths([0, 1, 1, 2], [0, 1, 3, 4, 5], [0, 0, 1, 1, 1], 2) == [0, 1, 1, 2]
+    assert levels_of(8, "0:a", "1:ab", "1:b", "2:b") == [7, 6, 6, 5]
 
 
 def test_nothing():
-    assert prune([], [], 3) == []
+    assert dict(levels_in_order(["a"], [], 3, Scope.FABRIC)) == {}
 
 
-nodes = st.lists(st.tuples(st.integers(0, 5), st.sets(st.sampled_from("abcdef"), min_size=1)), max_size=15)
+@settings(deadline=None)
+@given(group_lists, st.permutations(JOBS), moves, st.integers(1, 8), scopes)
+def test_one_ranking_after_another_equals_each_from_nothing(groups, order, moves, count, scope):
+    kept = Incidence(groups)
+    order = list(order)
+    for source, target in moves:
+        assert levels_in_order(order, kept, count, scope) == levels_in_order(order, groups, count, scope)
+        order.insert(target, order.pop(source))
+
+
+@settings(deadline=None)
+@given(group_lists, st.lists(st.tuples(st.permutations(JOBS), st.integers(1, 8), scopes), min_size=2))
+def test_rankings_with_nothing_in_common_do_not_mix(groups, rankings):
+    kept = Incidence(groups)
+    for ranking in rankings:
+        order, count, scope = ranking
+        assert levels_in_order(order, kept, count, scope) == levels_in_order(order, groups, count, scope)
+
+
+def test_the_same_levels_are_the_same_object():
+    link = Link("S1", 1)
+    kept = Incidence([Group(job, job, (link,)) for job in "abcdefgh"])
+    first = levels_in_order("abcdefgh", kept, 3, Scope.FABRIC)
+    assert levels_in_order("abcdefgh", kept, 3, Scope.FABRIC) is first
+    assert levels_in_order("abcdefhg", kept, 3, Scope.FABRIC) is first
+    other = levels_in_order("abdcefgh", kept, 3, Scope.FABRIC)
+    assert other is first  # c and d have level 0 either way
+    swapped = levels_in_order("acbdefgh", kept, 3, Scope.FABRIC)
+    assert ({job for job in "abcdefgh" if swapped[job] != first[job]}, first["b"]) == ({"b", "c"}, {link: 1})
+
+
+def test_what_a_ranking_remembers_is_not_altered_by_the_next():
+    kept = Incidence([Group(job, job, (Link("S1", 1),)) for job in "abcdefgh"])
+    nodes = kept.nodes(Scope.FABRIC)
+    first = prune(nodes, list(range(8)), 4)
+    before = (list(first.leaders), list(first.levels.level), [list(label) for label in first.labels])
+    prune(nodes, [1, 0, 2, 3, 4, 5, 6, 7], 4, first)
+    assert (list(first.leaders), list(first.levels.level), [list(label) for label in first.labels]) == before
 
 
 @settings(max_examples=50, deadline=None)
-@given(nodes, st.integers(1, 5))
-def test_compiled_equals_plain(rows, count):
-    pytest.importorskip("numba", reason="numba is not installed: pruning is plain Python")
-    owners, paths = [owner for owner, _ in rows], [tuple(sorted(path)) for _, path in rows]
-    plain = prune(owners, paths, count)
+@given(group_lists, st.permutations(JOBS), moves, st.integers(1, 6), scopes)
+def test_compiled_equals_plain(groups, order, moves, count, scope):
+    pytest.importorskip("numba", reason="numba is not installed: the loops are plain Python")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pruning, "COMPILED_FROM", 0)
-        assert prune(owners, paths, count) == plain
+        patch.setattr(tables.Tables, "for_size", lambda size: tables.Tables(compiled=True))
+        kept = Incidence(groups)
+    assert kept.tables.compiled
+    order = list(order)
+    for source, target in moves:
+        assert levels_in_order(order, kept, count, scope) == levels_in_order(order, groups, count, scope)
+        order.insert(target, order.pop(source))
+
+
+def test_moved_jobs_by_hand():
+    assert moved_jobs([0, 1, 2, 3], [0, 1, 2, 3]) == []
+    assert moved_jobs([0, 1, 2, 3], [3, 0, 1, 2]) == [3]
+    assert moved_jobs([0, 1, 2, 3], [0, 2, 3, 1]) == [1]
+    assert len(moved_jobs([0, 1, 2, 3], [3, 2, 1, 0])) == 3
+    assert moved_jobs([], []) == []
+
+
+@given(st.permutations(range(12)), st.permutations(range(12)))
+def test_jobs_that_did_not_move_are_in_the_same_order(before, after):
+    moved = set(moved_jobs(before, after))
+    assert [job for job in before if job not in moved] == [job for job in after if job not in moved]
