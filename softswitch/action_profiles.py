@@ -8,17 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from softswitch.entries import ActionCall, ActionSpec, GroupRef, MemberRef, NumberedCall, OneShot, TableAction
 from softswitch.errors import Code, TableError
-from softswitch.tables import (
-    ActionCall,
-    ActionSpec,
-    GroupRef,
-    MemberRef,
-    NumberedCall,
-    OneShot,
-    Table,
-    TableAction,
-)
+from softswitch.tables import Table
 
 
 class Choices:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -15,17 +14,17 @@ from pyroute2 import IPRoute
 
 from leveller.errors import UserError
 from leveller.signals import stop_signals
-from softswitch import compiler, offloads, options, queues
+from softswitch import compiler, logs, offloads, options, queues
 from softswitch.dataplane import Dataplane
 from softswitch.p4runtime import server
 from softswitch.p4runtime.device import Device
 from softswitch.p4runtime.notifications import Notifier
+from softswitch.pcap import Capture
 from softswitch.pipeline import Pipeline
 from softswitch.ports import Port
 
 _log = structlog.get_logger(__name__)
 
-_LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "error": 40, "off": 60}
 _SWITCH_INTERVAL = 0.0005
 """Seconds after which a thread gives up Python's lock: what a Write may hold packets up, and the reverse."""
 _GRACE = 0.5
@@ -46,7 +45,9 @@ def main() -> None:
 def run(argv: Sequence[str]) -> None:
     """Run the switch until SIGINT, SIGTERM or SIGHUP. Raises UserError for what the user can mend."""
     given = options.parse(argv)
-    _configure_log(given.log_level)
+    logs.configure(given.log_level, given.log)
+    if given.ignored is not None:
+        _log.warning("--no-p4: the program on the command line is ignored", program=str(given.ignored))
     pipeline = _compile(given.config, given.queues) if given.config else None
     if given.dump_python and pipeline is not None:
         sys.stdout.write(pipeline.source)
@@ -59,6 +60,8 @@ def run(argv: Sequence[str]) -> None:
         dataplane = Dataplane(_open_ports(given, stack), queues=given.queues, cpu_port=given.cpu_port)
         device = Device(given.device_id, dataplane)
         dataplane.on_packet_in = device.packet_in
+        if given.pcap is not None:
+            _capture(dataplane, given.interfaces, given.pcap, stack)
         if pipeline is not None:
             dataplane.load(pipeline)
         grpc_server, _ = server.start(device, given.grpc_address, given.tls)
@@ -91,6 +94,15 @@ def _open_ports(given: options.Options, stack: contextlib.ExitStack) -> list[Por
     return ports
 
 
+def _capture(
+    dataplane: Dataplane, interfaces: dict[int, str], directory: Path, stack: contextlib.ExitStack
+) -> None:
+    """Write every port's packets into ``directory``, until ``stack`` ends."""
+    for number, interface in interfaces.items():
+        capture = dataplane.captures[number] = Capture(directory, interface)
+        stack.callback(capture.close)
+
+
 def _close(port: Port) -> None:
     port.read_kernel_losses()
     if +port.lost:
@@ -110,21 +122,6 @@ def _compile(path: Path, count: int) -> Pipeline:
         raise UserError(
             f"{path} is not what p4c writes for v1model ({error})", "compile it with p4c"
         ) from None
-
-
-def _configure_log(level: str) -> None:
-    """Send every log line of ``level`` and above to stderr."""
-    number = _LEVELS[level]
-    logging.basicConfig(level=number, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(min(number, logging.CRITICAL)),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S.%f"),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-    )
 
 
 def _on_signals(handler: Callable[..., None]) -> None:

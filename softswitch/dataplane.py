@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from softswitch.pcap import Capture
 from softswitch.pipeline import Pipeline
 from softswitch.ports import Port
 from softswitch.sender import Sender
@@ -35,6 +36,8 @@ class Dataplane:
         self._pipeline: Pipeline | None = None
         self._injected: deque[bytes] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.captures: dict[int, Capture] = {}
+        """Port number -> where its packets are written down too; to be set before ``run``."""
         self._stopping = False
         self._started_ns = time.monotonic_ns()
         self.unroutable = 0
@@ -48,7 +51,7 @@ class Dataplane:
 
     def load(self, pipeline: Pipeline) -> None:
         """Run ``pipeline`` from the next packet on."""
-        pipeline.transmit = self._transmit
+        pipeline.transmit = self._captured_transmit if self.captures else self._transmit
         pipeline.queue_depth = self.queue_depth
         self._pipeline = pipeline
 
@@ -87,7 +90,10 @@ class Dataplane:
                     port = ports[descriptor]
                     if event & select.EPOLLERR:
                         port.clear_error()
-                    self._process(port.receive(_BATCH), port.number)
+                    frames = port.receive(_BATCH)
+                    if self.captures:
+                        self.captures[port.number].received(frames)
+                    self._process(frames, port.number)
 
     def _process(self, frames: list[bytes], port: int) -> None:
         pipeline = self._pipeline
@@ -121,6 +127,11 @@ class Dataplane:
             return
         if sender.put(packet):
             self._staged.append(sender)
+
+    def _captured_transmit(self, port: int, queue: int, packet: bytes | bytearray) -> None:
+        if port in self.captures:
+            self.captures[port].sent(packet)
+        self._transmit(port, queue, packet)
 
     def _run_injected(self) -> None:
         os.eventfd_read(self._wake)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from leveller.errors import UserError
+from softswitch.logs import LEVELS, Destination
 from softswitch.p4runtime.server import Tls
 from softswitch.queues import MAX_QUEUES
 
-LOG_LEVELS = ("trace", "debug", "info", "warn", "error", "off")
 _UNITS = {"": 1, "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _MAX_PORT = 510
 """The highest port number: 9 bits, without simple_switch's drop port."""
@@ -39,8 +39,13 @@ class Options:
     """Port number -> interface."""
     device_id: int
     log_level: str
+    log: Destination
+    pcap: Path | None
+    """The directory for the ports' packets."""
     config: Path | None
     """The compiled program to start with; None for --no-p4."""
+    ignored: Path | None
+    """The program that --no-p4 has ignored, as in simple_switch_grpc."""
     grpc_address: str
     cpu_port: int
     queues: int
@@ -60,14 +65,21 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str]) -> Options:
     """Read the command line. Raises UserError naming the option that is wrong; --help exits."""
-    given = _parser().parse_args([argument for argument in argv if argument != "--"])
-    if given.no_p4 == (given.config is not None):
+    # A directory belongs to --pcap only with "=", in simple_switch_grpc too.
+    argv = ["--pcap=." if argument == "--pcap" else argument for argument in argv if argument != "--"]
+    given = _parser().parse_args(argv)
+    if not given.no_p4 and given.config is None:
         raise UserError(
-            "there must be either a CONFIG.json or --no-p4",
+            "there must be a CONFIG.json, or --no-p4",
             "give the JSON that p4c wrote, or --no-p4 to wait for a controller to push one",
         )
-    if given.dump_python and given.config is None:
-        raise UserError("--dump-python has nothing to compile", "give a CONFIG.json")
+    config = None if given.no_p4 else given.config
+    if given.dump_python and config is None:
+        raise UserError("--dump-python has nothing to compile", "give a CONFIG.json, and not --no-p4")
+    if given.log_console and given.log_file is not None:
+        raise UserError("--log-console and --log-file exclude each other", "give one of them")
+    if given.pcap is not None and not given.pcap.is_dir():
+        raise UserError(f"--pcap={given.pcap} is no directory", "make it, or name another")
     interfaces: dict[int, str] = {}
     for number, name in given.interface:
         if number in interfaces or name in interfaces.values():
@@ -89,7 +101,10 @@ def parse(argv: Sequence[str]) -> Options:
         interfaces=interfaces,
         device_id=given.device_id,
         log_level=given.log_level,
-        config=given.config,
+        log=Destination(given.log_console, given.log_file, given.log_file_max_size, given.log_file_max_files),
+        pcap=given.pcap,
+        config=config,
+        ignored=given.config if given.no_p4 else None,
         grpc_address=given.grpc_server_addr,
         cpu_port=given.cpu_port,
         queues=given.priority_queues,
@@ -129,7 +144,32 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="P4Runtime device id; default: 0",
     )
-    parser.add_argument("-L", "--log-level", choices=LOG_LEVELS, default="info", help="default: info")
+    parser.add_argument("-L", "--log-level", choices=tuple(LEVELS), default="info", help="default: info")
+    parser.add_argument("--log-console", action="store_true", help="log to stdout; default: to stderr")
+    parser.add_argument(
+        "--log-file", metavar="FILE", help="log to FILE.txt, and keep older files (FILE.1.txt ..)"
+    )
+    parser.add_argument("--log-flush", action="store_true", help="as it always is: flush by every line")
+    parser.add_argument(
+        "--log-file-max-size",
+        type=_number(1000, 2**40),
+        default=5 << 20,
+        metavar="BYTES",
+        help="put a log file away before it becomes larger; default: 5242880",
+    )
+    parser.add_argument(
+        "--log-file-max-files",
+        type=_number(0, 1000),
+        default=3,
+        metavar="N",
+        help="older log files that are kept; default: 3",
+    )
+    parser.add_argument(
+        "--pcap",
+        type=Path,
+        metavar="=DIR",
+        help="write packets into DIR/INTERFACE_in.pcap and _out.pcap; default of DIR: .",
+    )
     parser.add_argument(
         "--port-rate",
         action="append",

@@ -8,9 +8,17 @@ whole or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from softswitch.entries import (
+    ActionCall,
+    ActionSpec,
+    Entry,
+    KeyField,
+    MatchValue,
+    NumberedCall,
+    TableAction,
+)
 from softswitch.errors import Code, TableError
 from softswitch.externs import MeterCell
 from softswitch.lookup import Rule, TupleSpace
@@ -18,144 +26,9 @@ from softswitch.lookup import Rule, TupleSpace
 if TYPE_CHECKING:
     from softswitch.action_profiles import ActionProfile, Choices
 
-__all__ = [
-    "ActionCall",
-    "ActionSpec",
-    "Code",
-    "Entry",
-    "GroupRef",
-    "KeyField",
-    "MatchKind",
-    "MatchValue",
-    "MemberRef",
-    "OneShot",
-    "Table",
-    "TableAction",
-    "TableError",
-]
-
-MatchKind = Literal["exact", "lpm", "ternary", "range", "optional"]
-MatchValue = int | tuple[int, int] | None
-"""exact: value; lpm: (value, prefix length); ternary: (value, mask); range: (low, high); optional.
-
-Value or None.
-
-Don't care is (0, 0) for lpm and ternary, (0, 2**width - 1) for range, None for optional.
-"""
-
 _PRIORITISED = ("ternary", "range", "optional")
 _CACHED_KEYS = 65536
 _NO_PRIORITY = 0
-
-
-@dataclass(slots=True, frozen=True)
-class KeyField:
-    """One component of a table's key; ``width`` in bits."""
-
-    name: str
-    kind: MatchKind
-    width: int
-
-    @property
-    def maximum(self) -> int:
-        """The largest value of this field."""
-        return (1 << self.width) - 1
-
-
-@dataclass(slots=True, frozen=True)
-class ActionSpec:
-    """An action a table may run: its P4 name, the number the generated code knows it by.
-
-    Its parameters' bits.
-    """
-
-    name: str
-    number: int
-    widths: tuple[int, ...]
-
-
-@dataclass(slots=True, frozen=True)
-class ActionCall:
-    """An action's name with its arguments, in order of its parameters."""
-
-    name: str
-    args: tuple[int, ...] = ()
-
-
-@dataclass(slots=True, frozen=True)
-class MemberRef:
-    """Use the action of an action profile's member."""
-
-    member_id: int
-
-
-@dataclass(slots=True, frozen=True)
-class GroupRef:
-    """Let the selector choose among an action profile group's members."""
-
-    group_id: int
-
-
-@dataclass(slots=True, frozen=True)
-class OneShot:
-    """A group written together with its entry: (action, weight, watch port or b"") each."""
-
-    actions: tuple[tuple[ActionCall, int, bytes], ...]
-
-
-TableAction = ActionCall | MemberRef | GroupRef | OneShot
-NumberedCall = tuple[int, tuple[int, ...]]
-
-
-class Entry:
-    """One table entry. ``match`` and ``priority`` identify it; the packet path updates the rest.
-
-    ``call`` is what the generated code runs: (action number, arguments). In a table with an action profile,
-    ``target`` holds what to choose from instead. ``packets``/``bytes`` are the direct counter, ``meter`` the
-    direct meter (None if the table has none). ``last_hit_us`` is the switch's clock at the last hit (kept for
-    tables with idle timeout only).
-    """
-
-    __slots__ = (
-        "action",
-        "bytes",
-        "call",
-        "controller_metadata",
-        "idle_timeout_ns",
-        "is_const",
-        "last_hit_us",
-        "match",
-        "metadata",
-        "meter",
-        "packets",
-        "priority",
-        "rule",
-        "target",
-    )
-
-    def __init__(self, match: tuple[MatchValue, ...], priority: int, action: TableAction) -> None:
-        self.match = match
-        self.priority = priority
-        self.action = action
-        self.call: NumberedCall = (-1, ())
-        self.target: Choices | None = None
-        self.metadata = b""
-        self.controller_metadata = 0
-        self.idle_timeout_ns = 0
-        self.last_hit_us = 0
-        self.packets = 0
-        self.bytes = 0
-        self.meter: MeterCell | None = None
-        self.is_const = False
-        self.rule: Rule[Entry] | None = None
-
-    @property
-    def last_hit_ns(self) -> int:
-        """The switch's clock at the last hit, in nanoseconds."""
-        return self.last_hit_us * 1000
-
-    def __repr__(self) -> str:
-        return f"Entry({self.match}, priority={self.priority}, {self.action})"
 
 
 class Table:
@@ -423,7 +296,7 @@ class Table:
                 Code.INVALID_ARGUMENT, f"table {self.name} has {len(self.keys)} key fields, not {len(match)}"
             )
         for k, m in zip(self.keys, match, strict=True):
-            if not _fits(k, m):
+            if not k.admits(m):
                 raise TableError(
                     Code.INVALID_ARGUMENT, f"{m!r} is no {k.kind} match for {k.name} of {self.name}"
                 )
@@ -431,22 +304,6 @@ class Table:
             raise TableError(Code.INVALID_ARGUMENT, f"entries of table {self.name} need a priority > 0")
         if not self.prioritised and priority != _NO_PRIORITY:
             raise TableError(Code.INVALID_ARGUMENT, f"entries of table {self.name} take no priority")
-
-
-def _fits(key: KeyField, m: MatchValue) -> bool:
-    if key.kind == "exact":
-        return isinstance(m, int) and 0 <= m <= key.maximum
-    if key.kind == "optional":
-        return m is None or (isinstance(m, int) and 0 <= m <= key.maximum)
-    if not isinstance(m, tuple) or len(m) != 2:
-        return False
-    first, second = m
-    if key.kind == "lpm":
-        mask = key.maximum ^ (key.maximum >> second) if 0 <= second <= key.width else -1
-        return mask >= 0 and 0 <= first <= key.maximum and first & mask == first
-    if key.kind == "ternary":
-        return 0 <= second <= key.maximum and 0 <= first <= key.maximum and first & second == first
-    return 0 <= first <= second <= key.maximum
 
 
 def _shown(match: Sequence[MatchValue]) -> str:

@@ -160,7 +160,14 @@ class Actions:
             lines += [f"{e.variable(Field(header, varbit))} = b''", f"{e.length(header)} = 0"]
         if self.tracks_length:
             lines.append(f"size_now += {definition.fixed_bytes}")
-        return [f"if not {e.valid(header)}:", *indent(lines)]
+        return [f"if not {e.valid(header)}:", *indent(lines + self.oust(header))]
+
+    def oust(self, header: str) -> list[str]:
+        """Make the other members of a header's union invalid; the packet's length stays, as in bmv2."""
+        lines: list[str] = []
+        for rival in self.program.rivals(header):
+            lines += [f"if {self.emitter.valid(rival)}:", *indent([*self.emptied(rival), "moved = True"])]
+        return lines
 
     def remove_header(self, header: str) -> list[str]:
         """Make a header invalid. Its fields read as zero in keys, as in bmv2."""
@@ -199,7 +206,7 @@ class Actions:
         return [
             "moved = True",
             f"if {e.valid(source)}:",
-            *indent(copy),
+            *indent(copy + self.oust(target)),
             "else:",
             f" {e.valid(target)} = False",
         ]
@@ -244,7 +251,7 @@ class Actions:
         return lines
 
     def emptied(self, header: str) -> list[str]:
-        """Make a stack element invalid without touching the packet's length, as a shift does."""
+        """Make a header invalid without touching the packet's length, as a shift of its stack does."""
         e = self.emitter
         zeros = [
             e.variable(Field(header, f.name))

@@ -278,11 +278,11 @@ class Assembly:
             lines += ["if clone is not None:", *indent(inner)]
         lines.append(f"if {self._standard('egress_spec')} == {_DROP}: return")
         lines += self.deparsing.code()
-        if limited:
-            lines.append("if len(out) > limit: out = out[:limit]")
-        if self.recirculates:
+        if self.recirculates:  # whole, as in bmv2, whatever truncate says
             again = f"({RECIRCULATED}, *{self._kept_values('recirculate')})"
             lines += ["if recirculate:", f" later(run, (bytes(out), port, now_us, {again}))", " return"]
+        if limited:
+            lines.append("if len(out) > limit: out = out[:limit]")
         return [*lines, "transmit(egress_port, queue, out)"]
 
     def _egress_copy(self) -> list[str]:

@@ -12,9 +12,10 @@ from softswitch.compiler.assemble import Assembly
 from softswitch.compiler.expr import Access, Element, Expr, Field, Json
 from softswitch.compiler.model import ProgramDef, TableDef, Unsupported
 from softswitch.compiler.reader import read_program
+from softswitch.entries import ActionCall, ActionSpec, KeyField, MatchKind, MatchValue
 from softswitch.externs import Counter, Meter, Register
 from softswitch.pipeline import Digest, ParserStop, Pipeline, ProgramError, ValueSet
-from softswitch.tables import ActionCall, ActionSpec, KeyField, MatchKind, MatchValue, Table
+from softswitch.tables import Table
 
 
 def compile_program(

@@ -24,6 +24,7 @@ from softswitch.compiler.expr import (
     Op,
     StackRef,
     Truth,
+    UnionRef,
     Unknown,
     Valid,
 )
@@ -248,6 +249,9 @@ class Emitter:
         op = e.op
         if op == "valid" and isinstance(e.right, HeaderRef):
             return self._valid(e.right.name)
+        if op == "valid_union" and isinstance(e.right, UnionRef):
+            members = [self.valid(name) for name in self.program.unions[e.right.name]]
+            return Val(f"({' or '.join(members)})", 0, 1, truth=True)
         if op in ("last_stack_index", "size_stack") and isinstance(e.right, StackRef):
             index = self.next_index(e.right.name)
             return bits(f"({index} - 1 & 4294967295)" if op == "last_stack_index" else index, 32)

@@ -62,6 +62,13 @@ class StackRef:
 
 
 @dataclass(slots=True, frozen=True)
+class UnionRef:
+    """A whole header union."""
+
+    name: str
+
+
+@dataclass(slots=True, frozen=True)
 class Last:
     """A field of the last element that was extracted to (or pushed on) a stack."""
 
@@ -145,6 +152,7 @@ Expr = (
     | Local
     | HeaderRef
     | StackRef
+    | UnionRef
     | Last
     | Element
     | Access
@@ -162,6 +170,8 @@ _NAMED = {"calculation", "register_array", "meter_array", "counter_array"}
 
 def parse(json: Json) -> Expr:
     """Read a type-value object (docs/JSON_format.md of behavioral-model)."""
+    if isinstance(json, list):
+        return Unknown("a list within a list")
     kind, value = json["type"], json.get("value")
     if kind == "expression":
         return parse(value) if "op" not in value else _parse_op(value)
@@ -180,6 +190,10 @@ def parse(json: Json) -> Expr:
         return HeaderRef(value)
     if kind in ("header_stack", "stack"):
         return StackRef(value)
+    if kind == "header_union":
+        return UnionRef(value)
+    if kind == "union_stack":
+        return Unknown(f"next of header union stack {value[0]}")
     if kind == "stack_field":
         return Last(*value)
     if kind == "lookahead":
@@ -203,8 +217,8 @@ def _parse_op(json: Json) -> Expr:
         return Element(left["value"], parse(json["right"]))
     if op == "access_field":
         return Access(parse(left), int(json["right"]))
-    if op in ("valid_union", "dereference_union_stack", "access_union_header", "==u", "!=u"):
-        return Unknown("header union")
+    if op in ("dereference_union_stack", "access_union_header", "==u", "!=u"):
+        return Unknown(f"operator {op} on header unions")
     cond = json.get("cond")
     return Op(
         op,

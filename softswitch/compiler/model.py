@@ -195,6 +195,7 @@ class ProgramDef:
 
     headers: dict[str, HeaderDef]
     stacks: dict[str, tuple[str, ...]]
+    unions: dict[str, tuple[str, ...]]  # of each at most one member is valid
     errors: dict[str, int]
     init_state: str | None
     states: dict[str, StateDef]
@@ -218,6 +219,11 @@ class ProgramDef:
         """Note a construct that this switch does not do; compiling goes on to find the others."""
         if what not in self.refused:
             self.refused.append(what)
+
+    def rivals(self, header: str) -> tuple[str, ...]:
+        """Return the other members of a header's union: they become invalid when it becomes valid."""
+        members = next((m for m in self.unions.values() if header in m), ())
+        return tuple(name for name in members if name != header)
 
     def field(self, ref: Field) -> FieldDef:
         """Return the definition of a field."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from softswitch.compiler.actions import Actions
 from softswitch.compiler.emit import Emitter
-from softswitch.compiler.expr import Const, Expr, Field, HeaderRef, Last, Lookahead, StackRef
+from softswitch.compiler.expr import Const, Expr, Field, HeaderRef, Last, Lookahead, StackRef, Unknown, walk
 from softswitch.compiler.layout import read
 from softswitch.compiler.model import Primitive, StateDef, Transition
 from softswitch.compiler.structure import Jump, Node, comment, indent, structured
@@ -249,9 +249,16 @@ class Parsing:
                 return self._extract_varbit(name, size, facts)
             case "extract_VL", (StackRef(stack), size):
                 return self._extract_next(stack, facts, lambda h, f: self._extract_varbit(h, size, f))
+            case "extract" | "extract_VL", (Unknown(what), *_):
+                self.emitter.refuse(what)
+                return []
             case "set", (target, source):
                 source = self._known_last(source, facts)
-                return self.emitter.assign(target, self.emitter.value(source))
+                value = self.emitter.value(source)
+                lines = self.emitter.assign(target, value)
+                if not lines and any(isinstance(e, Lookahead) for e in walk(source)):
+                    return [value.code]  # nobody wants it, but a packet too short for it is an error
+                return lines
             case "verify", (condition, error):
                 test = self.emitter.condition(condition)
                 code = self.emitter.value(error).code
@@ -298,7 +305,7 @@ class Parsing:
             lines.append("moved = True")
         if self.place(name) is None:
             lines.append(f"{self.emitter.offset(name)} = {self._at(facts)}")
-        return lines
+        return lines + self.actions.oust(name)
 
     def _extract(self, name: str, facts: Facts) -> list[str]:
         size = self.program.headers[name].fixed_bytes

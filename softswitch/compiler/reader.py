@@ -49,8 +49,6 @@ class _Reader:
 
     def program(self) -> ProgramDef:
         j = self.json
-        for key, what in (("header_unions", "header union"), ("header_union_stacks", "header union stack")):
-            self.refused += [f"{what} {u['name']}{where(u)}" for u in j.get(key, ())]
         self.refused += [f"extern {e['type']} {e['name']}{where(e)}" for e in j.get("extern_instances", ())]
         if self.refused:
             raise Unsupported(self.refused)  # the rest refers to what was not read
@@ -62,6 +60,7 @@ class _Reader:
         return ProgramDef(
             headers=headers,
             stacks={s["name"]: tuple(by_id[i] for i in s["header_ids"]) for s in j.get("header_stacks", ())},
+            unions={u["name"]: tuple(by_id[i] for i in u["header_ids"]) for u in j.get("header_unions", ())},
             errors={name: int(n) for name, n in j.get("errors", ())},
             init_state=parser["init_state"],
             states={s["name"]: self._state(s) for s in parser["parse_states"]},

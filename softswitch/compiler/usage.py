@@ -58,7 +58,8 @@ class Usage:
         self.program = program
         self.reads: set[Field] = {Field(STANDARD, "egress_spec")}
         self.writes: set[Field] = set()
-        self.revalidated: set[str] = set()  # headers whose validity code changes
+        # Headers whose validity code changes.
+        self.revalidated: set[str] = {name for members in program.unions.values() for name in members}
         self.created: set[str] = set()
         self.ops: set[str] = set()
         self.stacks_indexed: set[str] = set()  # stacks whose next index matters after parsing

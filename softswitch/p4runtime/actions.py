@@ -7,10 +7,10 @@ from collections.abc import Container
 from finsy.proto import p4i, p4r
 from grpc import StatusCode
 
+from softswitch.entries import ActionCall
 from softswitch.p4runtime.errors import P4Error, invalid
 from softswitch.p4runtime.info import Info, Table
 from softswitch.p4runtime.values import decode, encode
-from softswitch.tables import ActionCall
 
 _ENTRY_SCOPES = (p4i.ActionRef.TABLE_AND_DEFAULT, p4i.ActionRef.TABLE_ONLY)
 _DEFAULT_SCOPES = (p4i.ActionRef.TABLE_AND_DEFAULT, p4i.ActionRef.DEFAULT_ONLY)

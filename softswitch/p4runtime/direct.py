@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from finsy.proto import p4r
 
-from softswitch import tables
+from softswitch.entries import Entry
 from softswitch.p4runtime import selection
 from softswitch.p4runtime.errors import invalid
 from softswitch.p4runtime.info import Table
@@ -14,7 +14,7 @@ from softswitch.p4runtime.meter_config import decode_config, encode_config
 from softswitch.p4runtime.program import Program
 
 
-def counter_data(entry: tables.Entry) -> p4r.CounterData:
+def counter_data(entry: Entry) -> p4r.CounterData:
     """Return an entry's direct counter."""
     return p4r.CounterData(packet_count=entry.packets, byte_count=entry.bytes)
 
@@ -62,7 +62,7 @@ def read_meters(program: Program, request: p4r.DirectMeterEntry) -> Iterator[p4r
             raise invalid(f"table {found.table.name} has no direct meter")
 
 
-def configure_meter(table: Table, entry: tables.Entry, config: p4r.MeterConfig) -> None:
+def configure_meter(table: Table, entry: Entry, config: p4r.MeterConfig) -> None:
     """Configure an entry's direct meter; the empty config is the default. Raises P4Error or TableError."""
     if table.meter is None or entry.meter is None:
         raise invalid(f"table {table.name} has no direct meter")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from finsy.proto import p4r
 from grpc import StatusCode
 
+from softswitch.errors import TableError
 from softswitch.p4runtime import digests, direct, externs, profiles, replication, roles, table_entries
 from softswitch.p4runtime.errors import P4Error, from_table_error, invalid
 from softswitch.p4runtime.program import Program
-from softswitch.tables import TableError
 
 
 def write(

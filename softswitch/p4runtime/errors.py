@@ -9,7 +9,7 @@ import grpc
 from finsy.proto import p4r, rpc_status
 from grpc import StatusCode
 
-from softswitch.tables import TableError
+from softswitch.errors import TableError
 
 SPACE = "leveller-softswitch"
 """The error space of this target, in every p4.v1.Error."""

@@ -7,10 +7,10 @@ from typing import Any, Protocol, TypeVar
 
 from finsy.proto import p4i
 
+from softswitch.entries import MatchKind
 from softswitch.p4runtime.errors import P4Error, invalid
 from softswitch.p4runtime.packetio import ControllerHeader
 from softswitch.pipeline import Pipeline
-from softswitch.tables import MatchKind
 
 _KINDS: dict[int, MatchKind] = {
     p4i.MatchField.EXACT: "exact",

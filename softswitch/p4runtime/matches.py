@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from finsy.proto import p4r
 
+from softswitch.entries import MatchValue
 from softswitch.p4runtime.errors import P4Error, invalid
 from softswitch.p4runtime.info import Field, Table
 from softswitch.p4runtime.values import decode, encode, prefix_mask
-from softswitch.tables import MatchValue
 
 
 def decode_match(table: Table, match: Iterable[p4r.FieldMatch]) -> tuple[MatchValue, ...]:

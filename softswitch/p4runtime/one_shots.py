@@ -5,14 +5,14 @@ from __future__ import annotations
 from finsy.proto import p4r
 from grpc import StatusCode
 
-from softswitch import tables
+from softswitch.entries import OneShot
 from softswitch.p4runtime.actions import decode_action, encode_action
 from softswitch.p4runtime.errors import P4Error, invalid
 from softswitch.p4runtime.info import Info, Table
 from softswitch.p4runtime.values import PORT_BITS, decode, encode
 
 
-def decode_one_shot(info: Info, table: Table, message: p4r.ActionProfileActionSet) -> tables.OneShot:
+def decode_one_shot(info: Info, table: Table, message: p4r.ActionProfileActionSet) -> OneShot:
     """Read an action set of ``table``. Raises INVALID_ARGUMENT, and UNIMPLEMENTED for modes of its own."""
     where = f"table {table.name}"
     if message.action_selection_mode or message.size_semantics:
@@ -25,10 +25,10 @@ def decode_one_shot(info: Info, table: Table, message: p4r.ActionProfileActionSe
         if item.watch_port:
             port = encode(decode(item.watch_port, PORT_BITS, f"{where}, watch_port"))
         actions.append((decode_action(info, item.action, table.scopes, where), item.weight, port))
-    return tables.OneShot(tuple(actions))
+    return OneShot(tuple(actions))
 
 
-def encode_one_shot(info: Info, one_shot: tables.OneShot) -> p4r.ActionProfileActionSet:
+def encode_one_shot(info: Info, one_shot: OneShot) -> p4r.ActionProfileActionSet:
     """Write an action set as it was given, its ports in canonical form."""
     message = p4r.ActionProfileActionSet()
     for call, weight, port in one_shot.actions:

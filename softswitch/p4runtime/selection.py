@@ -9,6 +9,8 @@ from finsy.proto import p4r
 from grpc import StatusCode
 
 from softswitch import tables
+from softswitch.entries import ActionCall, Entry
+from softswitch.errors import TableError
 from softswitch.p4runtime.errors import P4Error, invalid
 from softswitch.p4runtime.info import Table
 from softswitch.p4runtime.matches import decode_match, encode_match
@@ -20,7 +22,7 @@ class Found:
     """An entry and the table it is in."""
 
     table: Table
-    entry: tables.Entry
+    entry: Entry
     is_default: bool
     is_const: bool
 
@@ -71,7 +73,7 @@ def _of_table(program: Program, table: Table, request: p4r.TableEntry) -> Iterat
             yield Found(table, entry, is_default=False, is_const=entry.is_const)
 
 
-def _matching(table: Table, target: tables.Table, request: p4r.TableEntry) -> Iterator[tables.Entry]:
+def _matching(table: Table, target: tables.Table, request: p4r.TableEntry) -> Iterator[Entry]:
     if not request.match:
         return target.entries()
     match = decode_match(table, request.match)
@@ -79,11 +81,11 @@ def _matching(table: Table, target: tables.Table, request: p4r.TableEntry) -> It
         return (entry for entry in target.entries() if entry.match == match)
     try:
         return iter([target.get(match, request.priority)])
-    except tables.TableError:
+    except TableError:
         return iter(())
 
 
-def _passes(program: Program, request: p4r.TableEntry, entry: tables.Entry) -> bool:
+def _passes(program: Program, request: p4r.TableEntry, entry: Entry) -> bool:
     """Whether ``entry`` passes the filters on priority, metadata and action id."""
     if request.priority and entry.priority != request.priority:
         return False
@@ -94,7 +96,7 @@ def _passes(program: Program, request: p4r.TableEntry, entry: tables.Entry) -> b
     action_id = request.action.action.action_id
     if not action_id:
         return True
-    return isinstance(entry.action, tables.ActionCall) and (
+    return isinstance(entry.action, ActionCall) and (
         program.info.action_ids.get(entry.action.name) == action_id
     )
 

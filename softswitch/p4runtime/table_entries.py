@@ -8,6 +8,7 @@ from finsy.proto import p4r
 from grpc import StatusCode
 
 from softswitch import tables
+from softswitch.entries import ActionCall, Entry, GroupRef, MatchValue, MemberRef, OneShot, TableAction
 from softswitch.p4runtime import direct, selection
 from softswitch.p4runtime.actions import check_scope, decode_action, encode_action
 from softswitch.p4runtime.errors import P4Error, invalid
@@ -93,10 +94,10 @@ def _modify(
     info: Info,
     table: Table,
     target: tables.Table,
-    match: Sequence[tables.MatchValue],
+    match: Sequence[MatchValue],
     message: p4r.TableEntry,
     now_us: int,
-) -> tables.Entry:
+) -> Entry:
     if message.action.WhichOneof("type") is None:
         entry = target.get(match, message.priority)
     else:
@@ -128,14 +129,14 @@ def _write_default(
         target.reset_default()
     else:
         call = _decode_action(program.info, table, message.action, default=True)
-        assert isinstance(call, tables.ActionCall)
+        assert isinstance(call, ActionCall)
         target.set_default(call)
     entry.metadata = message.metadata
     entry.controller_metadata = message.controller_metadata
     _set_direct(table, entry, message)
 
 
-def _set_direct(table: Table, entry: tables.Entry, message: p4r.TableEntry) -> None:
+def _set_direct(table: Table, entry: Entry, message: p4r.TableEntry) -> None:
     if message.HasField("counter_data"):
         entry.packets, entry.bytes = message.counter_data.packet_count, message.counter_data.byte_count
     if entry.meter is not None:
@@ -144,7 +145,7 @@ def _set_direct(table: Table, entry: tables.Entry, message: p4r.TableEntry) -> N
 
 def _decode_action(
     info: Info, table: Table, message: p4r.TableAction, *, default: bool = False
-) -> tables.TableAction:
+) -> TableAction:
     kind = message.WhichOneof("type")
     if (kind == "action") == bool(table.profile_id):
         wanted = "a member, a group or an action set" if table.profile_id else "an action"
@@ -154,22 +155,22 @@ def _decode_action(
             check_scope(info, table, message.action.action_id, default=default)
             return decode_action(info, message.action, table.scopes, f"table {table.name}")
         case "action_profile_member_id":
-            return tables.MemberRef(message.action_profile_member_id)
+            return MemberRef(message.action_profile_member_id)
         case "action_profile_group_id":
-            return tables.GroupRef(message.action_profile_group_id)
+            return GroupRef(message.action_profile_group_id)
         case _:
             return decode_one_shot(info, table, message.action_profile_action_set)
 
 
-def _encode_action(info: Info, action: tables.TableAction, message: p4r.TableAction) -> None:
+def _encode_action(info: Info, action: TableAction, message: p4r.TableAction) -> None:
     match action:
-        case tables.ActionCall():
+        case ActionCall():
             call = encode_action(info, action)
             if call.action_id:
                 message.action.CopyFrom(call)
-        case tables.MemberRef(member_id):
+        case MemberRef(member_id):
             message.action_profile_member_id = member_id
-        case tables.GroupRef(group_id):
+        case GroupRef(group_id):
             message.action_profile_group_id = group_id
-        case tables.OneShot():
+        case OneShot():
             message.action_profile_action_set.CopyFrom(encode_one_shot(info, action))

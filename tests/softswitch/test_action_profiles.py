@@ -1,8 +1,9 @@
 import pytest
 
 from softswitch.action_profiles import ActionProfile, GroupMember
+from softswitch.entries import ActionCall, ActionSpec, GroupRef, KeyField, MemberRef, OneShot
 from softswitch.errors import Code, TableError
-from softswitch.tables import ActionCall, ActionSpec, GroupRef, KeyField, MemberRef, OneShot, Table
+from softswitch.tables import Table
 
 
 def profile_and_table(*, selector=True, size=4, max_group_size=0):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scapy.utils import PcapReader
 
 PROGRAMS = Path(__file__).parent / "p4runtime" / "programs"
 
@@ -162,6 +163,29 @@ def test_what_a_killed_switch_left_is_replaced(switch, veth, namespace):
 def test_device_id_zero_is_tolerated_and_warned_of(switch, namespace):
     running = switch("--no-p4")
     assert any("device id is 0" in line for line in running.log)
+    assert running.stop()[0] == 0
+
+
+def test_no_p4_ignores_a_program_on_the_command_line(switch, namespace):
+    running = switch("--device-id", "1", "--no-p4", str(PROGRAMS / "features.json"))
+    assert any("the program on the command line is ignored" in line for line in running.log)
+    assert running.stop()[0] == 0
+
+
+def test_packets_in_and_out_are_captured(switch, veth, namespace, tmp_path):
+    veth("a", "b")
+    plain = Path(__file__).parent / "programs" / "plain.json"  # sends everything back
+    running = switch("-i", "1@a", "--device-id", "1", f"--pcap={tmp_path}", str(plain))
+    frame = bytes.fromhex("020000000001 020000000002 1234") + bytes(range(50))
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as host:
+        host.bind(("b", 0))
+        host.settimeout(5)
+        host.send(frame)
+        while host.recvfrom(100)[1][2] == socket.PACKET_OUTGOING:
+            pass
+    for way in ("in", "out"):
+        with PcapReader(str(tmp_path / f"a_{way}.pcap")) as packets:
+            assert [bytes(packet) for packet in packets] == [frame]
     assert running.stop()[0] == 0
 
 

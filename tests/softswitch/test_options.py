@@ -3,6 +3,7 @@
 import pytest
 
 from leveller.errors import UserError
+from softswitch.logs import Destination
 from softswitch.options import parse, rate
 
 
@@ -21,6 +22,22 @@ def test_a_program_stands_before_the_target_options():
     assert str(given.config) == "x.json"
 
 
+def test_no_p4_ignores_a_program_as_simple_switch_grpc_does():
+    given = parse(["-i", "1@a", "--no-p4", "x.json"])
+    assert (given.config, str(given.ignored)) == (None, "x.json")
+    assert parse(["x.json"]).ignored is None
+
+
+def test_logs_and_captures_as_simple_switch_grpc_is_asked_for_them(tmp_path):
+    given = parse(["x.json", "--log-console", "--pcap", "-i", "1@a"])
+    assert (given.log, str(given.pcap), str(given.config)) == (Destination(console=True), ".", "x.json")
+    limits = ["--log-file-max-size", "2000", "--log-file-max-files", "1"]
+    given = parse(["--log-file", "l", *limits, "--log-flush", f"--pcap={tmp_path}", "x.json"])
+    assert (given.log, given.pcap) == (Destination(file="l", max_bytes=2000, max_files=1), tmp_path)
+    given = parse(["x.json"])
+    assert (given.log, given.pcap) == (Destination(), None)
+
+
 def test_rates_for_all_ports_and_for_one():
     given = parse(["-i", "1@a", "-i", "2@b", "--no-p4", "--port-rate", "2@1gbit", "--port-rate", "100mbit"])
     assert given.rates == {1: 100_000_000, 2: 1_000_000_000}
@@ -37,8 +54,11 @@ def test_rate(text, value):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("", "either a CONFIG.json or --no-p4"),
-        ("x.json --no-p4", "either a CONFIG.json or --no-p4"),
+        ("", "a CONFIG.json, or --no-p4"),
+        ("--no-p4 --log-console --log-file x", "exclude each other"),
+        ("--no-p4 --log-file-max-size 1", "from 1000 to"),
+        ("--no-p4 --pcap=/nonexistent", "no directory"),
+        ("x.json --no-p4 --dump-python", "nothing to compile"),
         ("--no-p4 -i veth1", "is not PORT@INTERFACE"),
         ("--no-p4 -i 511@a", "is not PORT@INTERFACE"),
         ("--no-p4 -i 1@a -i 1@b", "twice"),

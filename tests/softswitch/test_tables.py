@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softswitch.entries import ActionCall, ActionSpec, KeyField, MemberRef
 from softswitch.errors import Code, TableError
-from softswitch.tables import ActionCall, ActionSpec, KeyField, MemberRef, Table
+from softswitch.tables import Table
 
 ACTIONS = [ActionSpec("set", 1, (8,)), ActionSpec("drop", 2, ())]
 DROP = ActionCall("drop")

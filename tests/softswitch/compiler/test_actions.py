@@ -3,10 +3,10 @@ import struct
 import pytest
 
 from softswitch.action_profiles import GroupMember
+from softswitch.entries import GroupRef, MemberRef, OneShot
 from softswitch.externs import GREEN, RED, YELLOW, MeterConfig
 from softswitch.hashes import ALGORITHMS
 from softswitch.pipeline import ProgramError
-from softswitch.tables import GroupRef, MemberRef, OneShot
 
 DATA = struct.Struct("!BBHIBBHIH")
 
@@ -102,7 +102,7 @@ def test_registers_and_selectors_do_as_in_bmv2(both):
     bmv2.insert("selected", [8], MemberRef(4))
     for entropy in range(40):
         packet = DATA.pack(entropy % 3, 7 + entropy % 2, entropy * 77, entropy, 0, 0, 0, 0, 0)
-        ((port, ours),), ((other, theirs),) = switch.ports(packet), bmv2.ports(packet)
+        ((port, ours),), ((other, theirs),) = switch.ports(packet), bmv2.ports(packet, 1, 1)
         assert port == other
         assert ours[:-2] == theirs[:-2]  # the last field is random
 
@@ -131,3 +131,11 @@ def test_a_failed_assert_names_its_place(switch):
     with pytest.raises(ProgramError, match=r"assert failed \(state.p4 line \d+\)"):
         run(switch, 255)
     assert run(switch, 1)["flow"] == 1
+
+
+def test_a_union_has_one_valid_member_at_most(ours):
+    switch = ours("unions")  # kind and what to do; reported: which member is valid, and its value
+    parsed_twice = switch.ports(bytes.fromhex("0200 ff 010203 0405"))
+    assert parsed_twice == [(2, bytes.fromhex("0001 0102 0200 010303 0405"))]
+    made_valid = switch.ports(bytes.fromhex("0102 aabbcc 07"))
+    assert made_valid == [(2, bytes.fromhex("0100 0099 0102 99 07"))]

@@ -111,4 +111,5 @@ def test_random_packets_parse_as_in_bmv2(both):
         packet = MAC + kind + body + valid[14:] + generator.randbytes(generator.randrange(60))
         packet = packet[: generator.randrange(60, 100)]
         port = generator.choice([1, 2, 3])
-        assert switch.ports(packet, port) == bmv2.ports(packet, port), packet.hex()
+        expected = switch.ports(packet, port)
+        assert bmv2.ports(packet, port, len(expected)) == expected, packet.hex()

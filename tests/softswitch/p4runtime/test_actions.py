@@ -3,8 +3,8 @@
 import pytest
 from finsy.proto import p4r
 
+from softswitch.entries import ActionCall
 from softswitch.p4runtime.actions import check_scope, decode_action, encode_action
-from softswitch.tables import ActionCall
 from tests.softswitch.p4runtime.helpers import refusal
 
 WHERE = "table ingress.mac"

@@ -3,8 +3,8 @@
 import pytest
 from finsy.proto import p4r
 
+from softswitch.entries import ActionCall, OneShot
 from softswitch.p4runtime.one_shots import decode_one_shot, encode_one_shot
-from softswitch.tables import ActionCall, OneShot
 from tests.softswitch.p4runtime.helpers import refusal
 
 WHERE = "table ingress.spread"

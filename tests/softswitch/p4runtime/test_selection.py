@@ -4,8 +4,8 @@ import pytest
 from finsy.proto import p4r
 from grpc import StatusCode
 
+from softswitch.errors import Code, TableError
 from softswitch.p4runtime import selection, table_entries
-from softswitch.tables import Code, TableError
 from tests.softswitch.p4runtime.helpers import refusal
 
 LOW = {"ingress_port": 1, "src": ("ternary", {"value": 1, "mask": 1})}

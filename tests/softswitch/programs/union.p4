@@ -1,4 +1,4 @@
-// A header union: refused, by name.
+// A stack of header unions: refused, by name.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -12,7 +12,7 @@ header_union either_t {
 
 struct headers_t {
     short_t  first;
-    either_t either;
+    either_t[2] either;
 }
 
 struct metadata_t { }
@@ -26,11 +26,11 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
         }
     }
     state parse_short {
-        packet.extract(hdr.either.short_form);
+        packet.extract(hdr.either.next.short_form);
         transition accept;
     }
     state parse_long {
-        packet.extract(hdr.either.long_form);
+        packet.extract(hdr.either.next.long_form);
         transition accept;
     }
 }
