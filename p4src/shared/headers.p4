@@ -165,14 +165,6 @@ header int_word_h {
     bit<32> value;
 }
 
-// From the switch to the controller, in front of the packet.
-@controller_header("packet_in")
-header packet_in_h {
-    port_t ingress_port;
-    port_t egress_port;  // where the packet would have left
-    bit<6> reason;
-}
-
 // From the controller to the switch, in front of the packet.
 @controller_header("packet_out")
 header packet_out_h {

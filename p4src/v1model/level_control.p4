@@ -114,7 +114,7 @@ control LevelControl(inout ipv4_h ipv4,
         const default_action = NoAction();
         counters = flow_counter_qp_v4;
         support_timeout = true;
-        size = FLOWS_V4;
+        size = FLOWS_QP_V4;
     }
 
     table flow_group_qp_v6 {
@@ -127,7 +127,7 @@ control LevelControl(inout ipv4_h ipv4,
         const default_action = NoAction();
         counters = flow_counter_qp_v6;
         support_timeout = true;
-        size = FLOWS_V6;
+        size = FLOWS_QP_V6;
     }
 
     // Which half of group_level holds. One write here re-ranks every group at once.

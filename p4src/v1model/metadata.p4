@@ -2,6 +2,14 @@
 #ifndef _LEVELLER_METADATA_P4_
 #define _LEVELLER_METADATA_P4_
 
+// From the switch to the controller, in front of the packet.
+@controller_header("packet_in")
+header packet_in_h {
+    port_t ingress_port;
+    port_t egress_port;  // where the packet would have left
+    bit<6> reason;
+}
+
 struct headers_t {
     packet_out_h       packet_out;
     packet_in_h        packet_in;

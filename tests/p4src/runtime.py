@@ -92,6 +92,22 @@ class Runtime:
         )
         self._write(p4r.Update.MODIFY, entry)
 
+    def replicate(self, group: int, ports: list[int]) -> None:
+        """Make a multicast group of ``ports``."""
+        replicas = [p4r.Replica(egress_port=port, instance=1 + n) for n, port in enumerate(ports)]
+        entry = p4r.MulticastGroupEntry(multicast_group_id=group, replicas=replicas)
+        entity = p4r.Entity(
+            packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(multicast_group_entry=entry)
+        )
+        self._stub.Write(
+            p4r.WriteRequest(
+                device_id=self._device,
+                election_id=self._election,
+                updates=[p4r.Update(type=p4r.Update.INSERT, entity=entity)],
+            ),
+            timeout=20,
+        )
+
     def reset(self) -> None:
         """Take back everything written, and forget packets that came in."""
         for entry in reversed(self._written):

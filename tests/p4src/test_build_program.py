@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leveller.errors import UserError
-from p4src import ROOT, build_program
+from p4src import ROOT, build_program, sources
 
 BUILD = ROOT / "build" / "v1model"
 MANIFEST = json.loads((BUILD / "manifest.json").read_text())
@@ -29,8 +29,8 @@ def copy_sources(folder: Path) -> Path:
 
 
 def test_manifest_and_sources_agree() -> None:
-    assert MANIFEST["sources"] == build_program.source_hashes(), "a source has changed: run `make p4`"
-    assert MANIFEST["constants"] == build_program.constants()
+    assert MANIFEST["sources"] == sources.source_hashes("v1model"), "a source has changed: run `make p4`"
+    assert MANIFEST["constants"] == sources.constants()
     assert set(MANIFEST["sources"]) >= {
         "shared/headers.p4",
         "v1model/leveller.p4",
@@ -47,22 +47,13 @@ def test_manifest_and_outputs_agree() -> None:
 
 def test_a_changed_source_is_noticed(tmp_path: Path) -> None:
     root = copy_sources(tmp_path)
-    assert build_program.source_hashes(root) == MANIFEST["sources"]
+    assert sources.source_hashes("v1model", root) == MANIFEST["sources"]
     source = root / "v1model" / "forwarding.p4"
     source.write_text(source.read_text() + "\n")
-    changed = build_program.source_hashes(root)
+    changed = sources.source_hashes("v1model", root)
     assert [name for name, digest in changed.items() if digest != MANIFEST["sources"][name]] == [
         "v1model/forwarding.p4"
     ]
-
-
-def test_constants_are_read_as_the_sources_write_them(tmp_path: Path) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "constants.p4").write_text("const bit<6> A = 0x17;  // b\nbit<8> no = 1;\n")
-    (tmp_path / "shared" / "sizes.p4").write_text("const bit<32> B = 65536;\n")
-    assert build_program.constants(tmp_path) == {"A": 23, "B": 65536}
-    text = "".join((ROOT / "shared" / name).read_text() for name in ("constants.p4", "sizes.p4"))
-    assert len(build_program.constants()) == len(re.findall(r"^const ", text, re.MULTILINE))
 
 
 def test_no_path_of_any_machine_is_in_the_outputs() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import finsy
 import pytest
 
 from leveller.errors import UserError
-from p4src import program
+from p4src import compiled, program
 
 TABLES = {
     "edge_port": {"ingress_port": 9},
@@ -110,3 +111,12 @@ def test_json_is_what_a_switch_loads() -> None:
 def test_unknown_target() -> None:
     with pytest.raises(UserError, match="no compiled P4 program for target 'tna2'"):
         program("tna2")
+
+
+def test_a_program_of_ones_own_has_its_p4info_beside_it(tmp_path: Path) -> None:
+    own = program("l2")
+    assert compiled(own.json).p4info == own.p4info
+    assert compiled(own.json).constants == own.constants
+    assert [p.has_table("mac") for p in (own, program("v1model"))] == [True, False]
+    with pytest.raises(UserError, match=r"there is no .*/mine.json"):
+        compiled(tmp_path / "mine.json")
