@@ -2,14 +2,24 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := mininet iproute2 ethtool iputils-ping bridge-utils iperf3 tcpdump python3-venv
+TEST_PACKAGES := openvswitch-switch
 
-.PHONY: demo test check setup proto p4 lock clean
+.PHONY: demo test ddp check setup proto p4 nccl lock clean
 
 demo: setup
 	$(BIN)/leveller demo --scenario pair --policy fair,static,leveller
 
 test: setup check .venv-p4runtime-shell/installed
+	@dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1 || { \
+	  echo "installing Debian packages: $(TEST_PACKAGES)"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	  apt-get install -y -qq --no-install-recommends $(TEST_PACKAGES); }
 	$(BIN)/pytest
+
+# Real PyTorch jobs in the lab: some 200 MB to install, and eight minutes.
+ddp: setup
+	$(BIN)/pip install -qq --disable-pip-version-check torch==2.13.0
+	$(BIN)/pytest -rP mininet-tests/test_ddp.py tests/topo/jobs/test_ddp.py
 
 check: setup
 	$(BIN)/ruff check .
@@ -29,7 +39,7 @@ setup: .venv/installed
 	@touch $@
 
 # p4runtime-shell pins libraries that clash with ours; a test drives the softswitch with it.
-.venv-p4runtime-shell/installed: requirements-p4runtime-shell.txt
+.venv-p4runtime-shell/installed: controlplane/p4runtime-shell.txt
 	$(PYTHON) -m venv .venv-p4runtime-shell
 	.venv-p4runtime-shell/bin/pip install -qq --disable-pip-version-check --require-hashes -r $<
 	@touch $@
@@ -42,6 +52,11 @@ proto: setup
 # What p4c makes of p4src; tests/p4src/test_build_program.py fails when it is stale.
 p4: setup
 	$(BIN)/python -m p4src.build_program
+
+# The NCCL profiler plugin, for hosts whose jobs load it (docs/agent.md).
+nccl:
+	mkdir -p build
+	$(CC) -std=c11 -O2 -Wall -Wextra -fPIC -shared -pthread -o build/libnccl-profiler-leveller.so hostagent/nccl/plugin.c
 
 # Pin every dependency, with hashes.
 lock: setup

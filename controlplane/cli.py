@@ -1,4 +1,4 @@
-"""The subcommands ``controller`` and ``levels``."""
+"""The subcommands ``controller``, ``top``, ``check``, ``shell`` and ``levels``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import controlplane.qos.cli
 from controlplane import offline
 from controlplane.policies import POLICIES, Scope
 from leveller.errors import UserError
 from leveller.logs import escape_controls
+from leveller.text import printable
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app.add_typer(controlplane.qos.cli.app)
 
 MAX_QUEUES = 8
 
@@ -58,6 +61,77 @@ async def _run(path: Path) -> None:
     for number in stop_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await Controller(config).run(stop)
+
+
+@app.command()
+def top(
+    http: Annotated[
+        str, typer.Option(help="The controller's controller.http.", metavar="HOST:PORT")
+    ] = "127.0.0.1:9560",
+    once: Annotated[
+        bool, typer.Option("--once", help="Print it once instead of again every second.")
+    ] = False,
+) -> None:
+    """Show who is behind, at what level, and why, while the controller runs."""
+    from controlplane import top as view
+
+    console = Console(markup=False, emoji=False, highlight=False)
+    if once:
+        console.print(view.render(view.fetch(http), height=10**6))
+        return
+    try:
+        view.watch(http, console)
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+@app.command()
+def check(
+    config: Annotated[Path, typer.Argument(help="Configuration file.", metavar="CONFIG")] = Path(
+        "leveller.toml"
+    ),
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no switch.")] = False,
+    replace_pipeline: Annotated[
+        bool, typer.Option("--replace-pipeline", help="Whatever program a switch runs may be pushed over.")
+    ] = False,
+    deadline_s: Annotated[float, typer.Option(help="For each answer of a switch, seconds.", min=0.1)] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check that the configuration fits the program and every switch; exit code 2 where it does not."""
+    from controlplane.check import check as run_check
+    from controlplane.check import unreadable
+    from controlplane.config import load
+
+    try:
+        loaded = load(config)
+    except UserError as error:
+        report = unreadable(error)
+    else:
+        program = loaded.program()
+        report = run_check(loaded, program, offline=offline, may_push=replace_pipeline, deadline_s=deadline_s)
+    if as_json:
+        sys.stdout.write(json.dumps(report.as_json()) + "\n")
+    else:
+        for said in (*report.findings, *report.notes):
+            sys.stdout.write(printable(str(said)) + "\n")
+        if not report.findings:
+            sys.stdout.write("it fits\n")
+    raise typer.Exit(2 if report.findings else 0)
+
+
+@app.command()
+def shell(
+    switch: Annotated[str, typer.Argument(help="A switch of the configuration.", metavar="SWITCH")],
+    config: Annotated[Path, typer.Option(help="Configuration file.", metavar="FILE")] = Path("leveller.toml"),
+) -> None:
+    """Open p4runtime-shell on a switch, read-only; commands may be piped in."""
+    from controlplane.config import load
+    from controlplane.shell import start
+
+    switches = {each.name: each for each in load(config).switches}
+    if switch not in switches:
+        raise UserError(f"{config} has no switch {switch!r}", f"give one of: {', '.join(switches)}")
+    start(switches[switch], lambda line: typer.echo(line, err=True))
 
 
 @app.command()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 import leveller.config
 import p4src
 from controlplane.policies import POLICIES, Scope
+from controlplane.southbound.target import Target, Tls
 from leveller.config import Section
 from leveller.errors import UserError
 
@@ -113,6 +114,8 @@ class ControllerSection(Section):
     forget_after_s: Seconds = 60.0
     """What a silent host reported is forgotten after so long, and numbers of things gone are free again."""
     election_id: int = Field(default=1, ge=1, lt=2**64)
+    program: Path | None = None
+    """JSON of a pipeline of one's own (docs/library.md), its P4Info beside it; None: the reference's."""
 
     @model_validator(mode="after")
     def _times(self) -> Self:
@@ -151,7 +154,7 @@ class ProfilingSection(Section):
     """``[profiling]``: when T_ideal counts as measured, and how often it is measured again."""
 
     window: int = Field(default=3, ge=2, le=100)
-    """So many iterations in a row must agree."""
+    """So many of the last ``2 window - 1`` iterations must agree."""
     tolerance: float = Field(default=0.05, gt=0, lt=1, allow_inf_nan=False)
     """They agree when the slowest is at most this fraction above the fastest."""
     max_iterations: int = Field(default=10, ge=2)
@@ -255,7 +258,36 @@ class SwitchSection(Section):
     queues: int = Field(default=8, ge=1, le=MAX_LEVELS)
     """Strict-priority queues that each port has."""
     ecmp_seed: int = Field(default=0, ge=0, lt=2**32)
+    role: Name | None = None
+    """P4Runtime role, beside another controller that has the default one and pushes the pipeline."""
+    ca: Path | None = None
+    """PEM file of the CA that the switch's certificate is from; with it the channel is TLS."""
+    cert: Path | None = None
+    """PEM file of the controller's own certificate, where the switch asks for one (mTLS) ..."""
+    key: Path | None = None
+    """... and of its key."""
+    server_name: Name | None = None
+    """The name in the switch's certificate, where it is not the address's."""
+    interfaces: Mapping[Port, str] = {}
+    """The kernel's interface of each port, where its queues are this machine's: for ``check`` alone."""
     routes: tuple[RouteSection, ...] = ()
+
+    def target(self) -> Target:
+        """Return it as the southbound's. Raises UserError for PEM files that cannot be used."""
+        tls = None
+        if self.ca is not None:
+            tls = Tls(self.ca, self.cert, self.key, self.server_name)
+            tls.check()
+        return Target(self.name, self.address, self.device_id, self.role, tls)
+
+    @model_validator(mode="after")
+    def _certificates_go_together(self) -> Self:
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key go together; give both or none")
+        for name in ("cert", "server_name"):
+            if getattr(self, name) is not None and self.ca is None:
+                raise ValueError(f"{name} is for TLS, which wants a ca; give the file of the switch's CA")
+        return self
 
     @model_validator(mode="after")
     def _ports_exist(self) -> Self:
@@ -313,6 +345,11 @@ class Config(Section):
             raise ValueError(f"policy.order is for static, but policy.name is {self.policy.name}; remove it")
         return self
 
+    def program(self) -> p4src.Program:
+        """Return the program that the switches run. Raises UserError where it is not there."""
+        own = self.controller.program
+        return p4src.program("v1model") if own is None else p4src.compiled(own)
+
     def intensity(self, job: str) -> float:
         """Return a job's intensity for ``static``: from ``policy.order``, or what ``[[jobs]]`` says."""
         if self.policy.order:
@@ -331,10 +368,24 @@ class Config(Section):
 def load(path: Path) -> Config:
     """Read and check the configuration file ``path``. Raises UserError (see `leveller.config.load`)."""
     config = leveller.config.load(path, Config)
-    int_dscp = p4src.program("v1model").constants["INT_DSCP"]
+    try:
+        program = config.program()
+    except UserError as error:
+        raise UserError(f"{path}: controller.program: {error.what}", error.mend) from None
+    int_dscp = program.constants["INT_DSCP"]
     if int_dscp in config.levels.dscp:
         raise UserError(
             f"{path}: levels.dscp has {int_dscp} for level {config.levels.dscp.index(int_dscp)}",
             "that DSCP marks INT probes in the P4 program; give the level another",
         )
+    for switch in config.switches:
+        if switch.routes and not program.has_table("ipv4_lpm"):
+            raise UserError(
+                f"{path}: switch {switch.name} has routes, but {program.p4info.name} has no table 'ipv4_lpm'",
+                "remove them: that pipeline forwards in its own way",
+            )
+        try:
+            switch.target()
+        except UserError as error:
+            raise UserError(f"{path}: switch {switch.name}: {error.what}", error.mend) from None
     return config

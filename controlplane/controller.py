@@ -12,22 +12,22 @@ import contextlib
 import random
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import structlog
 from leveller_proto import agent_pb2
 
-import p4src
 from controlplane import overview
 from controlplane.agents import AgentServer, Handlers
+from controlplane.changes import by_job, log_line
 from controlplane.config import Config
-from controlplane.engine import Engine, LevelChange, Sizes, Step
+from controlplane.engine import Engine, Sizes, Step
 from controlplane.int_report import IntReport
 from controlplane.metrics import Metrics
 from controlplane.paths import INSTRUCTIONS, PathError
 from controlplane.reports import HostReport, encode_flow
-from controlplane.southbound import Desired, Fabric, Outcome, Result, SwitchStatus, Target
-from controlplane.status import json_page, metrics_page, serve
+from controlplane.southbound import Desired, Fabric, Outcome, Result, SwitchStatus
+from controlplane.status import html_page, json_page, metrics_page, serve
 from controlplane.store import Store
 
 _SAVE_EVERY_S = 1.0
@@ -40,7 +40,7 @@ class Controller:
     def __init__(self, config: Config) -> None:
         """Nothing is opened before `run`."""
         self._config = config
-        self._program = p4src.program("v1model")
+        self._program = config.program()
         self._metrics = Metrics()
         self._log = structlog.get_logger("controlplane")
         self._wake = asyncio.Event()
@@ -50,6 +50,7 @@ class Controller:
         self._saved_s = 0.0
         self._complained_s: dict[str, float] = {}
         self._shown_jobs: set[str] = set()
+        self._left_out: Mapping[str, Mapping[str, int]] = {}
         self._agents = AgentServer(
             config.controller.name,
             Handlers(self._on_report, self._on_probe_sent, self._on_refused),
@@ -72,13 +73,14 @@ class Controller:
                 time.time_ns() - time.monotonic_ns(),
             )
             self._fabric = Fabric(
-                [Target(switch.name, switch.address, switch.device_id) for switch in self._config.switches],
+                [switch.target() for switch in self._config.switches],
                 self._program,
                 election_id=config.election_id,
                 on_report=self.on_sunk,
                 on_status=self._on_switch_status,
             )
             pages = {
+                "/": html_page(),
                 "/metrics": metrics_page(self._metrics.registry),
                 "/status": json_page(self.status),
             }
@@ -140,6 +142,9 @@ class Controller:
         began_s = time.perf_counter()
         step = self._engine.step(time.monotonic_ns())
         self._save()
+        self._fabric.prefer(
+            {step.placement.number[group.id]: step.jobs[group.job].rate for group in step.placement.groups}
+        )
         changed = {name: wish for name, wish in step.desired.items() if self._given.get(name) != wish}
         if changed:
             self._given = step.desired
@@ -223,9 +228,11 @@ class Controller:
     def _tell(self, step: Step) -> None:
         """Show a step in the log and the metrics."""
         metrics = self._metrics
-        for name, changes in _by_job(step.changes).items():
-            metrics.level_changes.labels(name).inc(len(changes))
-            self._log.info("levels", job=name, **_described(changes))
+        if step.changes:
+            changes = by_job(step.changes, step.now_ns)
+            self._log.info("levels", **log_line(changes))
+            for name, change in changes.items():
+                metrics.level_changes.labels(name).inc(change.groups)
         for host in step.forgotten:
             self._log.info("host forgotten", host=host)
             self._agents.forget(host)
@@ -243,6 +250,27 @@ class Controller:
         metrics.flows.set(len(self._engine.flows))
         metrics.flows_without_path.set(self._engine.paths.pending())
         metrics.flows_unplaced.set(len(step.placement.unplaced))
+        self._tell_room(step)
+
+    def _tell_room(self, step: Step) -> None:
+        """Show whose flows run at the default level because a switch has no room for their entries."""
+        left_out = overview.left_out(step, self._fabric.left_out())
+        for switch in left_out.keys() | self._left_out.keys():
+            jobs = left_out.get(switch, {})
+            self._metrics.flows_left_out.labels(switch).set(sum(jobs.values()))
+            if jobs.keys() == self._left_out.get(switch, {}).keys():
+                continue
+            if jobs:
+                self._complain(
+                    "a switch has no room for all flows",
+                    switch=switch,
+                    flows=sum(jobs.values()),
+                    jobs=", ".join(sorted(jobs)),
+                    level=self._config.levels.default,
+                )
+            else:
+                self._log.info("a switch has room for all flows again", switch=switch)
+        self._left_out = left_out
 
     def _tell_outcome(self, switch: str, outcome: Outcome) -> None:
         match outcome.result:
@@ -251,7 +279,7 @@ class Controller:
                 if outcome.flip_s is not None:
                     self._metrics.flips.labels(switch).observe(outcome.flip_s)
                 if outcome.refused:
-                    self._complain("a switch has no room", switch=switch, entries=outcome.refused)
+                    self._complain("a switch does not hold all", switch=switch, entries=outcome.refused)
             case Result.FAILED:
                 self._metrics.write_failures.labels(switch).inc()
                 self._complain("a switch did not take its state", switch=switch, error=outcome.error)
@@ -266,22 +294,3 @@ class Controller:
             self._complained_s.clear()
         self._complained_s[key] = now_s
         self._log.warning(event, **what)
-
-
-def _by_job(changes: Iterable[LevelChange]) -> dict[str, list[LevelChange]]:
-    """Sort changes by job, so that the log has a line for each job and not for each of its paths."""
-    sorted_changes: dict[str, list[LevelChange]] = {}
-    for change in changes:
-        sorted_changes.setdefault(change.group.job, []).append(change)
-    return sorted_changes
-
-
-def _described(changes: Sequence[LevelChange]) -> dict[str, str | int]:
-    """Describe the changes of one job by the first of them."""
-    first = changes[0]
-    return {
-        "groups": len(changes),
-        "before": ", ".join(f"{link}={level}" for link, level in first.before.items()) or "none",
-        "after": ", ".join(f"{link}={level}" for link, level in first.after.items()),
-        "reason": first.reason,
-    }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Network
 
-from controlplane.config import Config, LevelsSection
+from controlplane.config import Config, LevelsSection, SwitchSection
 from controlplane.groups import Placement
 from controlplane.model import FiveTuple, Levels
 from controlplane.southbound import Desired, FlowEntry, GroupLevel, LevelQueue, NextHop, Setup
@@ -15,6 +16,7 @@ ROCE_PORT = 4791
 def setups(config: Config) -> dict[str, Setup]:
     """Return what the configuration fixes for each switch, by name."""
     levels = config.levels
+    forwards = config.program().has_table("ipv4_lpm")
     marks = levels.dscp or (None,) * levels.count
     level_queue = {
         level: LevelQueue(queue, dscp)
@@ -27,16 +29,24 @@ def setups(config: Config) -> dict[str, Setup]:
             node_id=switch.node_id,
             host_ports=frozenset(switch.host_ports),
             fabric_ports=frozenset(switch.ports) - frozenset(switch.host_ports),
-            routes={
-                route.prefix: tuple(NextHop(hop.port, hop.mac) for hop in route.next_hops)
-                for route in switch.routes
-            },
+            routes=_routes(switch, forwards=forwards),
             ecmp_seed=switch.ecmp_seed,
             default_level=levels.default,
             control_level=levels.control_level,
             burst_gap_us=levels.burst_gap_us,
         )
         for switch in config.switches
+    }
+
+
+def _routes(
+    switch: SwitchSection, *, forwards: bool
+) -> Mapping[IPv4Network | IPv6Network, tuple[NextHop, ...]] | None:
+    """Return a switch's routes; None where another controller sees to them, or the program has none."""
+    if not forwards or (switch.role is not None and not switch.routes):
+        return None
+    return {
+        route.prefix: tuple(NextHop(hop.port, hop.mac) for hop in route.next_hops) for route in switch.routes
     }
 
 
@@ -48,6 +58,7 @@ class Builder:
         self._setups = setups(config)
         self._last: dict[str, Desired] = {}
         self._placement: Placement | None = None
+        self._ranking: Levels | None = None
         self._guard_us: dict[str, int] = {}
         self._flows: dict[str, dict[FiveTuple, FlowEntry]] = {}
 
@@ -58,17 +69,26 @@ class Builder:
     def build(self, placement: Placement, levels: Levels) -> dict[str, Desired]:
         """Return what each switch should hold; a flow has entries only on the switches of its path.
 
-        The same ``placement`` object again costs what its groups cost, not what its flows cost.
+        The same ``placement`` object again costs what its groups cost, not what its flows cost, and with the
+        same ``levels`` object it costs nothing.
         """
+        if placement is self._placement and levels is self._ranking:
+            return dict(self._last)
+        self._ranking = levels
         if placement is not self._placement:
             self._placement = placement
             self._guard_us = _guards(placement, self._levels)
             self._flows = _flows(placement, self._setups)
         groups: dict[str, dict[int, GroupLevel]] = {name: {} for name in self._setups}
+        entries: dict[tuple[int, int], GroupLevel] = {}  # few are different, and to make one takes a while
         for group in placement.groups:
             number, guard_us = placement.number[group.id], self._guard_us[group.id]
             for link, level in levels[group.id].items():
-                groups[link.switch][number] = GroupLevel(level, guard_us, self._levels.slack_us)
+                entry = entries.get((level, guard_us))
+                if entry is None:
+                    entry = GroupLevel(level, guard_us, self._levels.slack_us)
+                    entries[level, guard_us] = entry
+                groups[link.switch][number] = entry
         for name, setup in self._setups.items():
             last, flows = self._last.get(name, Desired(setup)), self._flows[name]
             self._last[name] = Desired(

@@ -11,18 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from controlplane.changes import InForce, JobChange, LevelChange
 from controlplane.config import Config
 from controlplane.desired import Builder
 from controlplane.flows import Flows
 from controlplane.groups import GroupKey, GroupTable, Placement
 from controlplane.int_report import IntReport
-from controlplane.model import FiveTuple, Group, Job, Levels, Link
+from controlplane.model import FiveTuple, Job, Levels
 from controlplane.origins import Origins
 from controlplane.paths import PathError, Paths, Probe
-from controlplane.policies import POLICIES
+from controlplane.policies import POLICIES, Incidence
 from controlplane.policies.contention import job_components
 from controlplane.profiling import Profiler, State
-from controlplane.progress import SAME_START_NS, JobProgress, Progress
+from controlplane.progress import SAME_START_NS, JobProgress, Over, Progress
 from controlplane.ranking import rank, reasons
 from controlplane.reports import HostReport
 from controlplane.southbound import Desired
@@ -55,21 +56,13 @@ class RankedJob:
     state: str
     """``profiling``, ``waiting``, ``ranked``, ``silent``, or ``no progress``."""
     reason: str
+    t_ideal_confidence: float | None = None
+    """How far to trust ``t_ideal_ns``, from 0 to 1."""
 
     @property
     def rate(self) -> float:
         """R."""
         return self.as_ranked.rate
-
-
-@dataclass(frozen=True, slots=True)
-class LevelChange:
-    """A group that runs at other levels than before; no ``before`` means that it is new."""
-
-    group: Group
-    before: Mapping[Link, int]
-    after: Mapping[Link, int]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +119,9 @@ class Engine:
         self._stale = True
         self._placed_ns = now_ns
         self._placement = Placement()
+        self._incidence = Incidence(())
         self._components: Sequence[frozenset[str]] = ()
-        self._in_force: dict[Group, Mapping[Link, int]] = {}
+        self._in_force = InForce()
         self.last = Step(now_ns, self._builder.untouched())
         """The last step; before the first, the wish to leave every switch as it is."""
 
@@ -159,6 +153,16 @@ class Engine:
         if change.refused:
             refused.append(f"{change.refused} more flows than one host may have")
         return refused, bool(observed.news or measured or change.opened or change.closed)
+
+    @property
+    def changed(self) -> Mapping[str, JobChange]:
+        """The last change of every job's levels, by its id."""
+        return self._in_force.last
+
+    @property
+    def over(self) -> Mapping[str, Over]:
+        """The last jobs that are over, by id."""
+        return self._progress.over
 
     def on_probe(self, report: IntReport, now_ns: int) -> bool:
         """Take in a sunk probe. Return whether a step should come soon. PathError: it tells no path."""
@@ -207,7 +211,7 @@ class Engine:
         levels = rank(
             POLICIES[policy.name],
             [job.as_ranked for job in jobs.values()],
-            placement.groups,
+            self._incidence,
             self._config.levels.count,
             policy.scope,
             components,
@@ -218,7 +222,8 @@ class Engine:
             changes: list[LevelChange] = []
         else:
             desired = self._builder.build(placement, levels)
-            changes = self._changes(placement, levels, jobs)
+            reasons_of = {name: job.reason for name, job in jobs.items()}
+            changes = self._in_force.follow(placement.groups, levels, reasons_of, now_ns)
         self.last = Step(now_ns, desired, jobs, placement, levels, changes, forgotten)
         return self.last
 
@@ -263,6 +268,7 @@ class Engine:
                 if path and job in progress:
                     placeable[flow] = job, path
             self._placement = self._groups.place(placeable, now_ns)
+            self._incidence = Incidence(self._placement.groups)
             self._components = job_components(progress, self._placement.groups)
             self._placed_since_ns = {
                 group.job: self._placed_since_ns.get(group.job, now_ns) for group in self._placement.groups
@@ -281,7 +287,7 @@ class Engine:
             for name, job in progress.items()
             if name in self._placed_since_ns
             and not job.silent
-            and (job.has_source or self._is_new(name, now_ns))
+            and (job.has_source or (self._is_new(name, now_ns) and not job.no_source))
         }
         given = {name: ns for name in progress if (ns := self._config.t_ideal_ns(name)) is not None}
         self._profiler.step(now_ns, progress, given, ready, components)
@@ -312,19 +318,24 @@ class Engine:
             if states[name] == "silent":
                 notes[name] = "its hosts have stopped reporting; R stands still"
             elif states[name] == "no progress":
-                notes[name] = "no log of it is read, so it goes last"
+                why = "no progress source" if job.no_source else "its log shows no iteration"
+                notes[name] = f"{why}, so it goes last"
+            elif job.hung:
+                notes[name] = "its hosts say that it hangs"
             elif ideal[name] is None:
                 notes[name] = "T_ideal not measured yet; its fastest iteration stands for it"
         texts = reasons(list(jobs.values()), components, profiling, notes)
         return {
-            name: RankedJob(job, jobs[name], ideal[name], states[name], texts[name])
+            name: RankedJob(
+                job, jobs[name], ideal[name], states[name], texts[name], self._profiler.confidence(name)
+            )
             for name, job in progress.items()
         }
 
     def _state(self, job: JobProgress, new: bool) -> str:
         if job.silent:
             return "silent"
-        if not job.has_source and not new:
+        if not job.has_source and (job.no_source or not new):
             return "no progress"
         if not self._profiles:
             return "ranked"
@@ -341,15 +352,3 @@ class Engine:
         if self._awaited and (now_ns >= self._settled_ns or self._awaited <= placement.flows.keys()):
             self._awaited = set()
         return bool(self._awaited)
-
-    def _changes(
-        self, placement: Placement, levels: Levels, jobs: Mapping[str, RankedJob]
-    ) -> list[LevelChange]:
-        now = {group: levels[group.id] for group in placement.groups}
-        changes = [
-            LevelChange(group, self._in_force.get(group, {}), after, jobs[group.job].reason)
-            for group, after in now.items()
-            if self._in_force.get(group) != after
-        ]
-        self._in_force = now
-        return changes

@@ -62,6 +62,12 @@ class Metrics:
         self.flows_unplaced = Gauge(
             "leveller_flows_unplaced", "Flows for which the switches have no room left.", registry=registry
         )
+        self.flows_left_out = Gauge(
+            "leveller_flows_left_out",
+            "Flows at the default level, since a switch has no room for their entries.",
+            ["switch"],
+            registry=registry,
+        )
         self.writes = Histogram(
             "leveller_write_seconds",
             "Time until a switch acknowledged all of a new state.",

@@ -20,8 +20,13 @@ class PathError(ValueError):
     """A sunk probe that tells no path: the text says why."""
 
 
-def path_of(report: IntReport, switch_of_node: Mapping[int, str]) -> Path:
+def path_of(
+    report: IntReport, switch_of_node: Mapping[int, str], behind: Mapping[Link, Link] | None = None
+) -> Path:
     """Return the links that ``report`` says its flow crosses, first hop first.
+
+    ``behind``: (switch, ingress port) -> the link that leads there from a switch that adds no hop of its own
+    (Open vSwitch): where a probe came in there, it had crossed that link.
 
     Raises PathError for a stack that is empty or incomplete, lacks a node id or egress port, names a node
     that ``switch_of_node`` does not know, or passes a switch twice.
@@ -37,6 +42,8 @@ def path_of(report: IntReport, switch_of_node: Mapping[int, str]) -> Path:
         switch = switch_of_node.get(hop.node_id)
         if switch is None:
             raise PathError(f"hop {number} is node {hop.node_id}, which the configuration does not know")
+        if behind and hop.ingress_port is not None:
+            links += filter(None, [behind.get(Link(switch, hop.ingress_port))])
         links.append(Link(switch, hop.egress_port))
     if len({link.switch for link in links}) < len(links):
         raise PathError(f"a loop: {', '.join(map(str, links))}")
@@ -74,13 +81,19 @@ class Paths:
     """The flows whose paths are wanted, by 5-tuple: RoCEv2 queue pairs behind one share its path.
 
     A probe that does not come back is sent again after ``retry_s``, twice as long each time up to
-    ``refresh_s``; a path that is known is asked for again after ``refresh_s``.
+    ``refresh_s``; a path that is known is asked for again after ``refresh_s``. ``behind``: see `path_of`.
     """
 
     def __init__(
-        self, switch_of_node: Mapping[int, str], *, retry_s: float = 0.2, refresh_s: float = 30.0
+        self,
+        switch_of_node: Mapping[int, str],
+        *,
+        behind: Mapping[Link, Link] | None = None,
+        retry_s: float = 0.2,
+        refresh_s: float = 30.0,
     ) -> None:
         self._switch_of_node = dict(switch_of_node)
+        self._behind = dict(behind or {})
         self._retry_s = retry_s
         self._refresh_s = refresh_s
         self._tracked: dict[FiveTuple, _Tracked] = {}
@@ -149,7 +162,7 @@ class Paths:
         tracked = self._tracked.get(_wire(report.flow))
         if tracked is None:
             raise PathError(f"no known flow {report.flow}")
-        path = path_of(report, self._switch_of_node)
+        path = path_of(report, self._switch_of_node, self._behind)
         changed = path != tracked.path
         tracked.path = path
         tracked.tries = 0

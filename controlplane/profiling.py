@@ -11,9 +11,13 @@ Choices that the paper leaves open:
 - A job that waits is ranked normally with its fastest iteration so far for T_ideal (or the T_ideal of last
   time): too long if anything, so it is taken for better off than it is and never pushes others aside for
   want of a measurement.
-- Only iterations that began under the profiling level count. They are stable when the last ``window`` of them
-  are within ``tolerance`` of the fastest of these; their mean is T_ideal. After ``max_iterations`` or
-  ``max_s`` the fastest one seen is taken; with none seen, the job keeps what it had until its next turn.
+- Only iterations that began under the profiling level count. They are stable when ``window`` of the last
+  ``2 window - 1`` agree to within ``tolerance``, the fastest first (`leveller.robust.agreeing`); the median
+  of those that do is T_ideal. So warm-up and compilation pass before it is measured, and a checkpoint or an
+  evaluation in between neither counts nor begins the measurement anew. After ``max_iterations`` or ``max_s``
+  the fastest one seen is taken; with none seen, the job keeps what it had until its next turn.
+- How sure that is, is said (`Profiler.confidence`): 1 for a given T_ideal, what the spread of those that
+  agree makes of it for a measured one, 0 where the fastest had to do.
 - A job whose log is not found has its turn too while it is new (``max_s`` from when its flows are placed),
   since only then can it be expected to write one.
 """
@@ -27,6 +31,7 @@ from random import Random
 
 from controlplane.config import ProfilingSection
 from controlplane.progress import Iteration
+from leveller.robust import agreeing, estimate
 
 
 class State(StrEnum):
@@ -46,6 +51,7 @@ class _Job:
     """Place in the queue: lower goes first."""
     state: State = State.WAITING
     t_ideal_ns: int | None = None
+    confidence: float | None = None
     since_ns: int = 0
     """When the profiling began."""
     due_ns: int | None = None
@@ -98,12 +104,13 @@ class Profiler:
             if iteration.end_ns - iteration.duration_ns < state.since_ns:
                 continue
             state.samples.append(iteration.duration_ns)
-            last = state.samples[-window:]
-            if len(last) == window and max(last) <= min(last) * (1 + self._settings.tolerance):
-                self._done(state, sum(last) // window, now_ns)
+            stable = agreeing(state.samples[1 - 2 * window :], window, self._settings.tolerance)
+            if stable:
+                measured = estimate(stable)
+                self._done(state, round(measured.value), now_ns, measured.confidence)
                 return True
             if len(state.samples) >= self._settings.max_iterations:
-                self._done(state, min(state.samples), now_ns)
+                self._done(state, min(state.samples), now_ns, 0.0)
                 return True
         return False
 
@@ -126,6 +133,11 @@ class Profiler:
         state = self._jobs.get(job)
         return state.t_ideal_ns if state else self._saved_ns.get(job)
 
+    def confidence(self, job: str) -> float | None:
+        """Return how far to trust T_ideal of ``job``, from 0 to 1; None where that is not known."""
+        state = self._jobs.get(job)
+        return state.confidence if state else None
+
     def _take_in(self, now_ns: int, jobs: Iterable[str], given_ns: Mapping[str, int]) -> None:
         names = dict.fromkeys(jobs)
         for gone in self._jobs.keys() - names.keys():
@@ -137,9 +149,9 @@ class Profiler:
             job = self._jobs[name] = _Job(self._turns)
             saved_ns = self._saved_ns.pop(name, None)
             if name in given_ns:
-                job.state, job.t_ideal_ns = State.MEASURED, given_ns[name]
+                job.state, job.t_ideal_ns, job.confidence = State.MEASURED, given_ns[name], 1.0
             elif saved_ns is not None:
-                self._done(job, saved_ns, now_ns)
+                self._done(job, saved_ns, now_ns, None)
 
     def _step_component(self, now_ns: int, members: Sequence[str], ready: Collection[str]) -> None:
         """Keep one profiling in a component, whose ``members`` come in order of their turns."""
@@ -154,7 +166,10 @@ class Profiler:
             job.state = State.WAITING
         if active and now_ns - active[0].since_ns >= self._settings.max_s * 1e9:
             job = active.pop(0)
-            self._done(job, min(job.samples, default=job.t_ideal_ns), now_ns)
+            measured = bool(job.samples)
+            self._done(
+                job, min(job.samples, default=job.t_ideal_ns), now_ns, 0.0 if measured else job.confidence
+            )
         if not active:
             for name in members:
                 job = self._jobs[name]
@@ -168,7 +183,7 @@ class Profiler:
         self._turns += 1
         job.turn, job.state = self._turns, State.WAITING
 
-    def _done(self, job: _Job, t_ideal_ns: int | None, now_ns: int) -> None:
-        job.state, job.t_ideal_ns = State.MEASURED, t_ideal_ns
+    def _done(self, job: _Job, t_ideal_ns: int | None, now_ns: int, confidence: float | None) -> None:
+        job.state, job.t_ideal_ns, job.confidence = State.MEASURED, t_ideal_ns, confidence
         interval_s = self._settings.interval_s * self._random.uniform(0.5, 1.5)
         job.due_ns = now_ns + round(interval_s * 1e9)

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from controlplane.reports import MAX_JOBS, HostReport, JobReport
+from controlplane.reports import MAX_JOBS, HostReport, JobReport, Timing
 
 MIN_ITERATION_NS = 100_000
 """No training iteration is shorter than this."""
 MAX_AGE_NS = 10 * 366 * 86400 * 10**9
 """No job is older than this."""
+KEEP_OVER = 64
+"""Most jobs that are over and remembered."""
 SAME_START_NS = 5 * 10**9
 """Starts that differ by no more are taken for the same start."""
 
@@ -55,20 +57,49 @@ class JobProgress:
     fastest_ns: int | None
     """Its fastest iteration so far."""
     hosts: tuple[str, ...]
+    timing: Timing | None = None
+    """What an iteration is made of, as the host with its log measures it."""
+    brief_flows: int = 0
+    """Connections between its hosts that were gone before they were listed."""
+    communicators: int = 0
+    """NCCL's, on the host that knows of most."""
+    log_format: str = ""
+    """The format of the log that is read; empty where none is."""
+    no_source: bool = False
+    """Every host of it says that there is nothing to read its progress from."""
+    estimated: int = 0
+    """Iterations believed completed since the log's last line; R counts them."""
+    estimated_error: int = 0
+    """By how many ``estimated`` may be wrong."""
+    hung: bool = False
+    """It runs, and has completed no iteration for many times an iteration's time."""
 
     def rate(self, t_ideal_ns: float | None, now_ns: int, *, new: bool) -> float:
         """Return R at ``now_ns``; while the job is silent, R as it was when it was last heard.
 
         Without ``t_ideal_ns`` the job's fastest iteration stands for it. A job of which nothing can be told
         (no log, or iterations but no duration yet) counts as R = 1: it goes last, for hiding progress must
-        not pay. But a ``new`` one has R = 0: behind others it might never write its log's first line.
+        not pay. But a ``new`` one has R = 0: behind others it might never write its log's first line. That is
+        not for one whose hosts all say that there is no progress source.
         """
-        if self.iterations == 0 and (self.has_source or new):
+        if self.iterations == 0 and (self.has_source or (new and not self.no_source)):
             return 0.0
         ideal = self.fastest_ns if t_ideal_ns is None else t_ideal_ns
         if ideal is None or not self.has_source:
             return 1.0
-        return rate(self.iterations, ideal, (self.heard_ns if self.silent else now_ns) - self.t0_ns)
+        done = self.iterations + self.estimated
+        return rate(done, ideal, (self.heard_ns if self.silent else now_ns) - self.t0_ns)
+
+
+class Over(NamedTuple):
+    """A job that is over on one host."""
+
+    host: str
+    iterations: int
+    died: bool
+    """It was in the middle; else it had ended."""
+    over_ns: int
+    """On the controller's clock."""
 
 
 @dataclass(slots=True)
@@ -80,6 +111,14 @@ class _OnHost:
     iterations: int = 0
     has_source: bool = False
     fastest_ns: int | None = None
+    timing: Timing | None = None
+    log_format: str = ""
+    no_source: bool = False
+    estimated: int = 0
+    estimated_error: int = 0
+    hung: bool = False
+    brief_flows: int = 0
+    communicators: int = 0
 
 
 @dataclass(slots=True)
@@ -110,6 +149,8 @@ class Progress:
         self._silent_after_ns = silent_after_ns
         self._forget_after_ns = forget_after_ns
         self._hosts: dict[str, _Host] = {}
+        self.over: dict[str, Over] = {}
+        """The last jobs that are over, by id, the latest last. One that runs again is none of them."""
 
     def observe(self, host: str, report: HostReport, arrival_ns: int) -> Observed:
         """Take in a report of ``host`` that arrived at ``arrival_ns``."""
@@ -122,7 +163,9 @@ class Progress:
         news = False
         for job in report.jobs:
             if not job.running:
-                news |= known.jobs.pop(job.job, None) is not None
+                if known.jobs.pop(job.job, None) is not None:
+                    news = True
+                    self._note_over(host, job, arrival_ns)
                 continue
             problem = self._refuse(known, job, report)
             if problem:
@@ -130,7 +173,9 @@ class Progress:
                 continue
             before = known.jobs.get(job.job)
             known.jobs[job.job] = _merge(before, job, arrival_ns - report.monotonic_ns)
-            news |= before is None
+            if before is None:
+                news = True
+                self.over.pop(job.job, None)
             if job.iteration_ns and self._source_of(job.job, arrival_ns) == host:
                 iterations[job.job] = _stamp(job, arrival_ns - report.monotonic_ns)
         if report.full:
@@ -160,6 +205,7 @@ class Progress:
 
     def _merged(self, job: str, hosts: Sequence[tuple[str, _Host, _OnHost]], now_ns: int) -> JobProgress:
         sources = [entry for entry in hosts if entry[2].has_source]
+        furthest = max((state for _, _, state in sources or hosts), key=lambda state: state.iterations)
         heard_ns = max(host.heard_ns for _, host, _ in sources or hosts)
         return JobProgress(
             id=job,
@@ -170,7 +216,25 @@ class Progress:
             heard_ns=heard_ns,
             fastest_ns=min((s.fastest_ns for _, _, s in sources if s.fastest_ns is not None), default=None),
             hosts=tuple(name for name, _, _ in hosts),
+            timing=next((state.timing for _, _, state in sources if state.timing), None),
+            brief_flows=sum(state.brief_flows for _, _, state in hosts),
+            communicators=max(state.communicators for _, _, state in hosts),
+            log_format=furthest.log_format,
+            no_source=all(state.no_source for _, _, state in hosts),
+            estimated=furthest.estimated,
+            estimated_error=furthest.estimated_error,
+            hung=furthest.hung,
         )
+
+    def _note_over(self, host: str, job: JobReport, now_ns: int) -> None:
+        """Remember how a job ended; a host where it died tells more than one where it only ended."""
+        before = self.over.pop(job.job, None)
+        iterations = max(job.iterations, before.iterations if before else 0)
+        died = job.died or (before is not None and before.died)
+        where = before.host if before is not None and before.died else host
+        self.over[job.job] = Over(where, iterations, died, now_ns)
+        while len(self.over) > KEEP_OVER:
+            del self.over[next(iter(self.over))]
 
     def _source_of(self, job: str, now_ns: int) -> str | None:
         """Name the one host whose durations count for ``job``: the first with its log that is not silent."""
@@ -193,8 +257,8 @@ class Progress:
             return "it started in the future"
         if age_ns > MAX_AGE_NS:
             return f"it has run for {age_ns} ns"
-        if job.iterations * MIN_ITERATION_NS > age_ns:
-            return f"{job.iterations} iterations in {age_ns} ns"
+        if (done := job.iterations + job.estimated) * MIN_ITERATION_NS > age_ns:
+            return f"{done} iterations in {age_ns} ns"
         if job.last_iteration_ns and not job.started_ns <= job.last_iteration_ns <= report.monotonic_ns:
             return "its last iteration ended before it started or in the future"
         if any(duration < MIN_ITERATION_NS for duration in job.iteration_ns):
@@ -222,6 +286,14 @@ def _merge(before: _OnHost | None, job: JobReport, offset_ns: int) -> _OnHost:
         iterations=job.iterations,
         has_source=job.has_source,
         fastest_ns=min(durations, default=None),
+        timing=job.timing,
+        log_format=job.log_format,
+        no_source=job.source == "none",
+        estimated=job.estimated,
+        estimated_error=job.estimated_error,
+        hung=job.hung,
+        brief_flows=job.brief_flows,
+        communicators=job.communicators,
     )
 
 

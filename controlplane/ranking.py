@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from controlplane.model import Group, Job, Levels
-from controlplane.policies import Policy, Scope
+from controlplane.policies import Incidence, Policy, Scope
 
 _NAMES = 4
 """Rivals that a reason names."""
@@ -28,10 +28,11 @@ def rank(
     """Return the levels of ``groups``; ``components`` are those of `job_components`."""
     if count < 2 or not profiling:
         return policy(jobs, groups, count, scope)
-    beside = {job for component in components if component & profiling for job in component} - profiling
+    incidence = groups if isinstance(groups, Incidence) else Incidence(groups)
+    affected = {job for component in components if component & profiling for job in component}
     levels = {
-        **policy(jobs, [g for g in groups if g.job not in beside | profiling], count, scope),
-        **policy(jobs, [g for g in groups if g.job in beside], count - 1, scope),
+        **policy(jobs, incidence.only(frozenset(incidence.jobs) - affected), count, scope),
+        **policy(jobs, incidence.only(frozenset(affected - profiling)), count - 1, scope),
     }
     for group in groups:
         if group.job in profiling:

@@ -25,10 +25,31 @@ MAX_DURATIONS = 4096
 MAX_ADDRESSES = 64
 """Addresses that one host may speak for."""
 MAX_ID = 256
+MAX_WORD = 32
+"""Longest name of a log's format or of where progress is read."""
+MAX_ITERATION_NS = 24 * 3600 * 10**9
+"""No iteration takes longer than a day."""
 
 _LONGEST_ADDRESS = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 
 HostAddress = IPv4Address | IPv6Address
+
+
+class Timing(NamedTuple):
+    """What an iteration of a job is made of, as one host measured it; None: it could not."""
+
+    iteration_ns: int
+    spread_ns: int
+    """One standard deviation of ``iteration_ns``, the median of ``iterations``."""
+    iterations: int
+    confidence: float
+    """From 0 to 1: how far to trust ``iteration_ns``."""
+    communication_ns: int | None = None
+    """While the job's flows send."""
+    slack_ns: int | None = None
+    """How long a communication can wait without making the iteration longer."""
+    slack_confirmed: bool = False
+    """False: the slack is at least that."""
 
 
 class JobReport(NamedTuple):
@@ -42,6 +63,22 @@ class JobReport(NamedTuple):
     started_ns: int
     last_iteration_ns: int
     iteration_ns: tuple[int, ...]
+    timing: Timing | None = None
+    log_format: str = ""
+    """Name of the log's format."""
+    source: str = ""
+    """Where progress is read; ``none``: there is nothing to read; empty: not told."""
+    estimated: int = 0
+    """Iterations believed completed since the log's last line, on top of ``iterations``."""
+    estimated_error: int = 0
+    died: bool = False
+    """It does not run, and was in the middle."""
+    hung: bool = False
+    """It runs, and has completed no iteration for many times an iteration's time."""
+    brief_flows: int = 0
+    """Connections to the job's peers that were gone before the host listed them."""
+    communicators: int = 0
+    """NCCL's, where the job loads the profiler plugin."""
 
 
 class FlowReport(NamedTuple):
@@ -50,6 +87,21 @@ class FlowReport(NamedTuple):
     flow: FiveTuple
     job: str
     bytes_sent: int
+    control: bool = False
+    """It is no collective: a rendezvous, storage, ..."""
+
+
+class QueuePairReport(NamedTuple):
+    """One end of an RDMA connection."""
+
+    source: HostAddress
+    job: str
+    local: int
+    remote: int
+    source_port: int
+    """UDP."""
+    communicator: int = 0
+    """NCCL's; 0 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +113,8 @@ class HostReport:
     jobs: tuple[JobReport, ...] = ()
     flows: tuple[FlowReport, ...] = ()
     closed: tuple[FiveTuple, ...] = ()
+    queue_pairs: tuple[QueuePairReport, ...] | None = None
+    """All there are; None: the same as before."""
 
 
 def decode_addresses(texts: Iterable[str]) -> frozenset[HostAddress]:
@@ -87,6 +141,7 @@ def size(report: agent_pb2.Report) -> int:
         len(report.jobs)
         + len(report.flows)
         + len(report.closed)
+        + len(report.queue_pairs.pairs)
         + sum(len(job.iteration_ns) for job in report.jobs)
     )
 
@@ -105,12 +160,21 @@ def decode(report: agent_pb2.Report, addresses: Set[HostAddress]) -> tuple[HostR
         jobs.append(
             JobReport(
                 job=job.job,
-                running=job.state == agent_pb2.JOB_STATE_RUNNING,
+                running=job.state in (agent_pb2.JOB_STATE_RUNNING, agent_pb2.JOB_STATE_HUNG),
                 has_source=bool(job.log_format),
                 iterations=job.iterations,
                 started_ns=job.started_ns,
                 last_iteration_ns=job.last_iteration_ns,
                 iteration_ns=tuple(job.iteration_ns),
+                timing=_decode_timing(job.timing) if job.HasField("timing") else None,
+                brief_flows=job.brief_flows,
+                communicators=len(job.communicators),
+                log_format=_word(job.log_format),
+                source=_word(job.source),
+                estimated=job.estimated,
+                estimated_error=job.estimated_error,
+                died=job.state == agent_pb2.JOB_STATE_DIED,
+                hung=job.state == agent_pb2.JOB_STATE_HUNG,
             )
         )
     flows: list[FlowReport] = []
@@ -121,7 +185,8 @@ def decode(report: agent_pb2.Report, addresses: Set[HostAddress]) -> tuple[HostR
             refused.append(str(error))
             continue
         if _is_id(state.job):
-            flows.append(FlowReport(flow, state.job, state.bytes_sent))
+            control = state.kind == agent_pb2.FLOW_KIND_CONTROL
+            flows.append(FlowReport(flow, state.job, state.bytes_sent, control))
         else:
             refused.append(f"flow {flow}: no job id")
     closed: list[FiveTuple] = []
@@ -130,14 +195,32 @@ def decode(report: agent_pb2.Report, addresses: Set[HostAddress]) -> tuple[HostR
             closed.append(decode_flow(message, addresses))
         except ValueError as error:
             refused.append(str(error))
+    queue_pairs: list[QueuePairReport] = []
+    for pair in report.queue_pairs.pairs[:MAX_FLOWS]:
+        try:
+            queue_pairs.append(_decode_queue_pair(pair, addresses))
+        except ValueError as error:
+            refused.append(str(error))
     over = (
-        max(len(report.jobs) - MAX_JOBS, 0)
+        max(len(report.queue_pairs.pairs) - MAX_FLOWS, 0)
+        + max(len(report.jobs) - MAX_JOBS, 0)
         + max(len(report.flows) - MAX_FLOWS, 0)
         + max(len(report.closed) - MAX_FLOWS, 0)
     )
     if over:
         refused.append(f"{over} more jobs or flows than one host may report")
-    return HostReport(report.monotonic_ns, report.full, tuple(jobs), tuple(flows), tuple(closed)), refused
+    told = report.full or report.HasField("queue_pairs")
+    return (
+        HostReport(
+            report.monotonic_ns,
+            report.full,
+            tuple(jobs),
+            tuple(flows),
+            tuple(closed),
+            tuple(queue_pairs) if told else None,
+        ),
+        refused,
+    )
 
 
 def decode_flow(message: agent_pb2.FiveTuple, addresses: Set[HostAddress]) -> FiveTuple:
@@ -160,6 +243,46 @@ def decode_flow(message: agent_pb2.FiveTuple, addresses: Set[HostAddress]) -> Fi
         message.source_port,
         message.destination_port,
         message.destination_qp,
+    )
+
+
+def _word(text: str) -> str:
+    """Return a name as it may be shown; ``?`` where it is none."""
+    return text if len(text) <= MAX_WORD and text.isprintable() else "?"
+
+
+def _decode_queue_pair(message: agent_pb2.QueuePair, addresses: Set[HostAddress]) -> QueuePairReport:
+    """Decode a queue pair. ValueError: it is none, or its source is not one of ``addresses``."""
+    if len(message.source) not in (4, 16) or (source := ip_address(message.source)) not in addresses:
+        raise ValueError("a queue pair at what is not an address of that host")
+    if not (0 < message.local_qp < 1 << 24 and 0 < message.remote_qp < 1 << 24):
+        raise ValueError(f"a queue pair at {source} with numbers that cannot be")
+    if not 0 < message.source_port < 65536:
+        raise ValueError(f"a queue pair at {source} with port {message.source_port}")
+    if not _is_id(message.job):
+        raise ValueError(f"a queue pair at {source}: no job id")
+    return QueuePairReport(
+        source, message.job, message.local_qp, message.remote_qp, message.source_port, message.communicator
+    )
+
+
+def _decode_timing(message: agent_pb2.Timing) -> Timing | None:
+    """Decode a timing; None where its numbers cannot be true."""
+    communication_ns = message.communication_ns if message.HasField("communication_ns") else None
+    slack_ns = message.slack_ns if message.HasField("slack_ns") else None
+    longest_ns = max(communication_ns or 0, slack_ns or 0)
+    if not (0 < message.iteration_ns <= MAX_ITERATION_NS and 0 <= message.confidence <= 1):
+        return None
+    if longest_ns > message.iteration_ns:
+        return None
+    return Timing(
+        message.iteration_ns,
+        message.spread_ns,
+        message.iterations,
+        message.confidence,
+        communication_ns,
+        slack_ns,
+        message.slack_confirmed,
     )
 
 

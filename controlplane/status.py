@@ -1,4 +1,4 @@
-"""A small HTTP server: GET /metrics for Prometheus, GET /status as JSON."""
+"""A small HTTP server: GET /metrics for Prometheus, GET /status as JSON, GET / for people."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from importlib import resources
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
@@ -27,6 +28,12 @@ def metrics_page(registry: CollectorRegistry) -> Page:
 def json_page(make: Callable[[], object]) -> Page:
     """Return the page of whatever ``make`` returns, as JSON; indented it would take ten times as long."""
     return lambda: ("application/json", json.dumps(make()).encode() + b"\n")
+
+
+def html_page() -> Page:
+    """Return the page for people, which shows /status again every second."""
+    body = (resources.files("controlplane") / "page.html").read_bytes()
+    return lambda: ("text/html; charset=utf-8", body)
 
 
 @contextlib.asynccontextmanager

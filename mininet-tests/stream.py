@@ -1,11 +1,15 @@
-"""A RoCEv2-like UDP stream and what competes with it: started in hosts by test_reorder.py, not a test itself.
+"""UDP streams: started in hosts by tests, not a test itself.
 
-stream.py bursts ADDRESS        for each line on stdin, one burst; packets have a BTH with their number as PSN
-stream.py flood ADDRESS MBPS    UDP at that rate, until killed
-stream.py receive COUNT         wait for COUNT packets of the stream; print [[PSN, delay in seconds], ...]
+stream.py bursts ADDRESS: for each line on stdin, a burst as RoCEv2 sends it, numbered by PSN
+stream.py receive COUNT: wait for COUNT packets of bursts; print [[PSN, delay in seconds], ...]
+stream.py flood ADDRESS MBPS: from port 5001 to port 5001 at that rate, until killed
+stream.py offer ADDRESS PORT MBPS SECONDS START: the same between ports PORT, from the Unix time START on, for
+    that time; print how many packets
+stream.py count PORT: say "ready"; print how many packets came, when none has for 2 s
 """
 
 import json
+import math
 import socket
 import struct
 import sys
@@ -18,6 +22,7 @@ BTH = struct.Struct(">BBHII")
 STAMP = struct.Struct(">d")
 PAYLOAD = bytes(4096)
 FLOOD = bytes(8000)
+RECEIVE_BUFFER_FORCE = 33  # SO_RCVBUFFORCE
 
 
 def bursts(address):
@@ -34,15 +39,37 @@ def bursts(address):
 
 
 def flood(address, mbps):
+    offer(address, FLOOD_PORT, mbps, math.inf, time.time())
+
+
+def offer(address, port, mbps, seconds, start):
     stream = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    stream.bind(("", FLOOD_PORT))
+    stream.bind(("", int(port)))
     interval = (len(FLOOD) + 42) * 8 / (float(mbps) * 1e6)
+    time.sleep(max(0.0, float(start) - time.time()))
     begin, sent = time.time(), 0
-    while True:
-        while sent * interval < time.time() - begin:
-            stream.sendto(FLOOD, (address, FLOOD_PORT))
+    while (passed := time.time() - begin) < float(seconds):
+        while sent * interval < passed:
+            stream.sendto(FLOOD, (address, int(port)))
             sent += 1
         time.sleep(interval)
+    json.dump(sent, sys.stdout)
+
+
+def count(port):
+    stream = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    stream.setsockopt(socket.SOL_SOCKET, RECEIVE_BUFFER_FORCE, 64 << 20)
+    stream.bind(("", int(port)))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    found = 0
+    stream.settimeout(20)
+    try:
+        while stream.recv(9000):
+            found += 1
+            stream.settimeout(2)
+    except TimeoutError:
+        json.dump(found, sys.stdout)
 
 
 def receive(count):
@@ -60,4 +87,5 @@ def receive(count):
 
 
 if __name__ == "__main__":
-    {"bursts": bursts, "flood": flood, "receive": receive}[sys.argv[1]](*sys.argv[2:])
+    commands = {"bursts": bursts, "receive": receive, "flood": flood, "offer": offer, "count": count}
+    commands[sys.argv[1]](*sys.argv[2:])

@@ -38,8 +38,8 @@ def connections(lab):
 
 
 @pytest.fixture
-def lab(directory):
-    with Lab(SCENARIO.fabric.build(), directory=directory) as running:
+def lab(kind, directory):
+    with Lab(SCENARIO.fabric.build(), kind, directory) as running:
         running.start_controller(Policy("leveller"))
         running.start_agents()
         running.wait_ready()

@@ -75,8 +75,8 @@ def overtaken(arrivals):
 
 
 @pytest.fixture
-def lab(directory):
-    with Lab(scenario.find("pair").fabric.build(), directory=directory) as running:
+def lab(kind, directory):
+    with Lab(scenario.find("pair").fabric.build(), kind, directory) as running:
         yield running
 
 

@@ -22,13 +22,13 @@ def progress(lab, seconds):
 
 
 @pytest.fixture
-def start(directory):
+def start(kind, directory):
     """``start(scenario name)``: a lab with controller, agents and jobs, ranking by LEVELLER."""
     labs = []
 
     def run(name):
         wanted = scenario.find(name)
-        lab = Lab(wanted.fabric.build(), directory=directory)
+        lab = Lab(wanted.fabric.build(), kind, directory)
         labs.append(lab)
         lab.start()
         lab.start_controller(Policy("leveller"))

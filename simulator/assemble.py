@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from simulator.engine import lay
 from simulator.plan import Plan
-from simulator.state import AFFECTED, NONE, Floats, Ints, State
-
-NOISE = 65_521
-"""Uniform draws that all jobs share, each from a place of its own, so that all policies see the same ones."""
+from simulator.state import (
+    AFFECTED,
+    COUNTS,
+    ENDED,
+    FLOWS,
+    ITEMS,
+    LINKS,
+    NOISE,
+    NONE,
+    PHASES,
+    TYPES,
+    Floats,
+    State,
+)
 
 _JOB = (
-    *("done", "target", "open_phases", "next_due", "ended", "jitter", "draw"),
+    *("done", "target", "open_phases", "ended", "jitter", "draw"),
     *("cycle", "offset", "shift_at", "paused"),
 )
 _PHASE = ("duration", "slack", "needs", "missing", "open_flows", "timer")
@@ -21,30 +32,26 @@ _FLOW = (
     *("width", "volume", "limit", "left", "rate", "since", "due"),
     *("active", "early", "asleep", "held", "marked"),
 )
-_INDICES = ("successor", "entry_link", "level", "after", "before")
+_ENTRY = ("entry_link", "level", "given")
+_LINK_SCRATCH = ("demand", "head", "touched", "narrow", "key", "spot", "most", "holds", "residual", "weight")
+_FLOW_SCRATCH = ("near", "far", "fresh", "queue")
+_ENTRY_SCRATCH = ("after", "before", "grant", "wanted")
 _OFFSETS = ("job_phase", "phase_flow", "phase_next", "flow_entry")
-_COUNTS = (
-    *("done", "target", "open_phases", "draw", "needs", "missing", "open_flows"),
-    *("active", "early", "asleep", "held", "marked"),
-)
-_WHOLE = frozenset((*_COUNTS, *_INDICES, *_OFFSETS))
 
 
 def empty(capacity: Floats, seed: int) -> State:
     """Return the state of a fabric whose links have ``capacity`` bytes/s, without jobs."""
     noise = np.random.default_rng([seed, 1]).random(NOISE)
-    links = len(capacity)
-    fields: dict[str, np.ndarray] = {name: np.zeros(0, _type(name)) for name in (*_JOB, *_PHASE, *_FLOW)}
-    fields |= {name: np.zeros(0, np.int64) for name in _INDICES}
-    fields |= {name: np.zeros(1, np.int64) for name in _OFFSETS}
-    fields |= {
-        "capacity": np.asarray(capacity, np.float64),
-        "demand": np.zeros(links),
-        "head": np.full(links, NONE, np.int64),
-        "noise": noise,
-        "counts": np.zeros(4, np.int64),
-    }
-    return _with_scratch(fields)
+    rows = (*_JOB, *_PHASE, *_FLOW, *_ENTRY, "successor")
+    return _whole(
+        {
+            **{name: np.zeros(0) for name in rows},
+            **{name: np.zeros(1) for name in _OFFSETS},
+            "capacity": capacity,
+            "noise": noise,
+            "counts": np.zeros(COUNTS),
+        }
+    )
 
 
 def change(state: State, keep: np.ndarray, plans: Sequence[Plan], draws: Sequence[int]) -> State:
@@ -57,12 +64,16 @@ def change(state: State, keep: np.ndarray, plans: Sequence[Plan], draws: Sequenc
     flow_kept = np.repeat(phase_kept, np.diff(state.phase_flow))
     entry_kept = np.repeat(flow_kept, np.diff(state.flow_entry))
     next_kept = np.repeat(phase_kept, np.diff(state.phase_next))
-    place = np.append(np.cumsum(entry_kept) - 1, NONE)  # so that place[NONE] is NONE
     new = _rows(plans, draws, state.capacity)
-    entries = len(new["entry_link"])
 
     fields: dict[str, np.ndarray] = {}
-    for names, kept in ((_JOB, keep), (_PHASE, phase_kept), (_FLOW, flow_kept)):
+    for names, kept in (
+        (_JOB, keep),
+        (_PHASE, phase_kept),
+        (_FLOW, flow_kept),
+        (_ENTRY, entry_kept),
+        (("successor",), next_kept),
+    ):
         for name in names:
             fields[name] = np.concatenate([getattr(state, name)[kept], new[name]])
     for name, kept in (
@@ -71,26 +82,8 @@ def change(state: State, keep: np.ndarray, plans: Sequence[Plan], draws: Sequenc
         ("phase_next", phase_kept),
         ("flow_entry", flow_kept),
     ):
-        sizes = np.concatenate([[0], np.diff(getattr(state, name))[kept], new[name]])
-        fields[name] = np.cumsum(sizes).astype(np.int64)
-    fields["successor"] = np.concatenate([state.successor[next_kept], new["successor"]])
-    fields["entry_link"] = np.concatenate([state.entry_link[entry_kept], new["entry_link"]])
-    fields["level"] = np.concatenate([state.level[entry_kept], np.zeros(entries, np.int64)])
-    for name in ("after", "before"):
-        old = place[getattr(state, name)[entry_kept]]
-        fields[name] = np.concatenate([old, np.full(entries, NONE, np.int64)])
-    fields |= {
-        "capacity": state.capacity,
-        "demand": state.demand,
-        "head": place[state.head],
-        "noise": state.noise,
-        "counts": state.counts.copy(),
-    }
-    return _with_scratch(fields)
-
-
-def _type(name: str) -> type[np.int64] | type[np.float64]:
-    return np.int64 if name in _WHOLE else np.float64
+        fields[name] = np.cumsum(np.concatenate([[0], np.diff(getattr(state, name))[kept], new[name]]))
+    return _whole({**fields, "capacity": state.capacity, "noise": state.noise, "counts": state.counts.copy()})
 
 
 def _rows(plans: Sequence[Plan], draws: Sequence[int], capacity: Floats) -> dict[str, np.ndarray]:
@@ -110,7 +103,6 @@ def _rows(plans: Sequence[Plan], draws: Sequence[int], capacity: Floats) -> dict
         "done": np.zeros(len(plans)),
         "target": [plan.target for plan in plans],
         "open_phases": np.zeros(len(plans)),
-        "next_due": never,
         "ended": never,
         "jitter": [plan.jitter for plan in plans],
         "draw": draws,
@@ -142,37 +134,45 @@ def _rows(plans: Sequence[Plan], draws: Sequence[int], capacity: Floats) -> dict
         "flow_entry": [len(row.path) for row in flows],
         "successor": [place for places in following for place in places],
         "entry_link": [link for row in flows for link in row.path],
+        "level": np.zeros(sum(len(row.path) for row in flows)),
+        "given": np.zeros(sum(len(row.path) for row in flows)),
     }
-    return {name: np.asarray(values, _type(name)) for name, values in rows.items()}
+    return {name: np.asarray(values, TYPES[name]) for name, values in rows.items()}
 
 
-def _with_scratch(fields: dict[str, np.ndarray]) -> State:
+def _whole(given: Mapping[str, np.ndarray]) -> State:
+    """Return the state of ``given`` with what follows from that, and scratch."""
+    # Compiled code trusts that the elements are of these types, one after the other.
+    fields = {name: np.ascontiguousarray(values, TYPES[name]) for name, values in given.items()}
     jobs, phases = len(fields["done"]), len(fields["duration"])
     flows, entries, links = len(fields["width"]), len(fields["entry_link"]), len(fields["capacity"])
-    flow_phase = _owners(fields["phase_flow"])
-    phase_job = _owners(fields["job_phase"])
-    affected = np.flatnonzero(fields["marked"])
-    queue = np.zeros(flows, np.int64)
-    queue[: len(affected)] = affected
-    fields["counts"][AFFECTED] = len(affected)
-    scratch: dict[str, np.ndarray] = {
-        "flow_job": phase_job[flow_phase] if phases else flow_phase,
-        "entry_flow": _owners(fields["flow_entry"]),
-        "fresh": np.zeros(flows),
-        "grant": np.zeros(entries),
-        "wanted": np.zeros(entries),
-        "queue": queue,
-        "queue_jobs": np.zeros(jobs, np.int64),
-        "batch": np.zeros(max(flows, entries), np.int64),
-        "job_marked": np.zeros(jobs, np.int64),
-        "touched": np.zeros(links, np.int64),
-        "residual": np.zeros(links),
-        "weight": np.full(links, float(NONE)),
-        "full": np.zeros(links, np.int64),
+    items = flows + phases + jobs
+    fields |= {
+        "tree": np.full(max(2 * items, 2), np.inf),
+        "batch": np.zeros(max(flows, entries), TYPES["batch"]),
     }
-    return State(**fields, **scratch)
-
-
-def _owners(offsets: np.ndarray) -> Ints:
-    """Return, for each row, the number of the range of ``offsets`` that it lies in."""
-    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
+    for name, offsets in (
+        ("phase_job", "job_phase"),
+        ("flow_phase", "phase_flow"),
+        ("entry_flow", "flow_entry"),
+    ):
+        sizes = np.diff(fields[offsets])
+        fields[name] = np.repeat(np.arange(len(sizes), dtype=TYPES[name]), sizes)
+    for names, size in ((_LINK_SCRATCH, links), (_FLOW_SCRATCH, flows), (_ENTRY_SCRATCH, entries)):
+        for name in names:
+            fields[name] = np.zeros(size, TYPES[name])
+    fields["weight"][:] = NONE
+    affected = np.flatnonzero(fields["marked"])
+    fields["queue"][: len(affected)] = affected
+    numbers = (AFFECTED, ENDED, LINKS, PHASES, FLOWS, ITEMS)
+    fields["counts"][list(numbers)] = len(affected), 0, links, phases, flows, items
+    at = items
+    for name in ("due", "timer", "paused"):
+        leaves = fields["tree"][at : at + len(fields[name])]
+        leaves[:] = fields[name]
+        fields[name] = leaves
+        at += len(leaves)
+    address = [fields[name].ctypes.data for name in State._fields if name != "address"]
+    state = State(**fields, address=np.array([*address, 0], np.int64))
+    lay(state)
+    return state

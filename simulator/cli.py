@@ -104,6 +104,9 @@ def sweep(
     seeds: Annotated[int, typer.Option(help="Runs per combination, with as many seeds.", min=1)] = 1,
     seed: Annotated[int | None, typer.Option(help="The first one, instead of the scenario's.", min=0)] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; default: one per core.", min=1)] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Run on the Ray cluster with this head instead.", metavar="HOST:PORT")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Keep the runs here, and go on from those it has.", metavar="FILE")
     ] = None,
@@ -113,9 +116,14 @@ def sweep(
 ) -> None:
     """Run a scenario with every combination of policies, keys' values and seeds, on all cores."""
     from simulator import grid, sweep_report
-    from simulator.sweep import Store, cores, digest
+    from simulator.cluster import on_ray
+    from simulator.pool import cores, on_cores
+    from simulator.store import Store, digest
     from simulator.sweep import sweep as run_all
 
+    if ray is not None and workers is not None:
+        raise UserError("--workers says nothing of a Ray cluster", "give --workers or --ray")
+    runner = on_cores(workers or cores()) if ray is None else on_ray(ray)
     options = grid.parse(settings or ())
     found = grid.variants(scenario, options)
     base = next(iter(found.values()))[0]
@@ -123,7 +131,7 @@ def sweep(
     todo = grid.points(_policies(policy), options, range(first, first + seeds))
     store = None if out is None else Store(out, digest(scenario, base))
     with sweep_report.progress(len(todo)) as done:
-        rows = run_all(todo, found, workers or cores(), store, done)
+        rows = run_all(todo, found, runner, store, done)
     if csv is not None:
         sweep_report.write_csv(csv, rows)
     if plot is not None:

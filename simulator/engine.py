@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.affected import attach, changed, detach, drop_inactive, extend, mark, mark_held
+from simulator.affected import (
+    attach,
+    binds,
+    changed,
+    detach,
+    drop_inactive,
+    join_lists,
+    mark,
+    mark_held,
+)
+from simulator.agenda import build, first_due, put, put_job, put_phase
 from simulator.compiled import compiled
-from simulator.perlink import fill_per_link
+from simulator.perlink import extend, fill_per_link
 from simulator.pointer import by_pointer
-from simulator.state import AFFECTED, DIRTY, EVENTS, PER_LINK, State
+from simulator.state import (
+    AFFECTED,
+    ENDED,
+    EVENTS,
+    FLOWS,
+    LINKS,
+    NOISE,
+    NONE,
+    PER_LINK,
+    PHASES,
+    State,
+)
 from simulator.waterfill import fill_by_level
 
 SAME_TIME = 1e-12
@@ -22,12 +43,11 @@ SHIFT_EVERY = 30.0
 
 
 @compiled
-def touch_job(s: State, job: int) -> None:
-    """Have the job's next due time looked up again."""
-    if not s.job_marked[job]:
-        s.job_marked[job] = 1
-        s.queue_jobs[s.counts[DIRTY]] = job
-        s.counts[DIRTY] += 1
+def give_way(s: State, flow: int, early: bool) -> None:
+    """Put ``flow`` at the lowest level, or where it belongs."""
+    s.early[flow] = early
+    for entry in range(s.flow_entry[flow], s.flow_entry[flow + 1]):
+        s.level[entry] = 0 if early else s.given[entry]
 
 
 @compiled
@@ -38,18 +58,19 @@ def start_phase(s: State, phase: int, job: int, now: float) -> None:
     if first == last:
         length = s.duration[phase]
         if s.jitter[job] > 0:
-            draw = (s.draw[job] + s.done[job] * 31 + phase - s.job_phase[job]) % s.noise.size
+            draw = (s.draw[job] + s.done[job] * 31 + phase - s.job_phase[job]) % NOISE
             length *= 1 + s.jitter[job] * s.noise[draw]
-        s.timer[phase] = now + length
+        put_phase(s, phase, now + length)
     else:
         wait = s.slack[phase] > 0
-        s.timer[phase] = now + s.slack[phase] if wait else np.inf
+        if wait:
+            put_phase(s, phase, now + s.slack[phase])
         for flow in range(first, last):
-            s.early[flow] = 1 if wait else 0
+            if wait:
+                give_way(s, flow, True)
             s.left[flow] = s.volume[flow]
             s.since[flow] = now
             attach(s, flow)
-    touch_job(s, job)
 
 
 @compiled
@@ -81,7 +102,7 @@ def until_slot(s: State, job: int, now: float) -> float:
 @compiled
 def end_phase(s: State, phase: int, job: int, now: float) -> None:
     """Begin what waited for ``phase`` only; after the last one, the next iteration."""
-    s.timer[phase] = np.inf
+    put_phase(s, phase, np.inf)
     s.counts[EVENTS] += 1
     s.open_phases[job] -= 1
     for at in range(s.phase_next[phase], s.phase_next[phase + 1]):
@@ -93,10 +114,11 @@ def end_phase(s: State, phase: int, job: int, now: float) -> None:
         s.done[job] += 1
         if s.done[job] == s.target[job]:
             s.ended[job] = now
+            s.counts[ENDED] += 1
         else:
             wait = until_slot(s, job, now)
             if wait > 0:
-                s.paused[job] = now + wait
+                put_job(s, job, now + wait)
             else:
                 start_iteration(s, job, now)
 
@@ -104,12 +126,13 @@ def end_phase(s: State, phase: int, job: int, now: float) -> None:
 @compiled
 def end_slack(s: State, phase: int) -> None:
     """From now on the phase's flows run at the levels they were given."""
-    s.timer[phase] = np.inf
+    put_phase(s, phase, np.inf)
     for flow in range(s.phase_flow[phase], s.phase_flow[phase + 1]):
-        if s.early[flow] and s.active[flow]:
-            mark_held(s, flow)
-            s.early[flow] = 0
-            mark(s, flow)
+        if s.early[flow]:
+            give_way(s, flow, False)
+            if s.active[flow]:
+                mark_held(s, flow)
+                mark(s, flow)
 
 
 @compiled
@@ -118,7 +141,6 @@ def stop(s: State, flow: int, now: float) -> None:
     s.left[flow] = max(s.left[flow] - s.rate[flow] * (now - s.since[flow]), 0.0)
     s.since[flow] = now
     detach(s, flow)
-    touch_job(s, s.flow_job[flow])
 
 
 @compiled
@@ -126,50 +148,53 @@ def wake(s: State, flow: int, now: float) -> None:
     """Let a flow go on that slept because its level changed."""
     s.asleep[flow] = 0
     s.since[flow] = now
-    s.due[flow] = np.inf
+    put(s, flow, np.inf)
     attach(s, flow)
 
 
 @compiled
-def fire(s: State, job: int, now: float, edge: float) -> None:
-    """Handle everything of ``job`` that is due by ``edge``."""
-    if s.paused[job] <= edge:
-        s.paused[job] = np.inf
+def end_flow(s: State, flow: int, now: float) -> None:
+    """Take out a flow that has sent everything; the last one of its phase ends that."""
+    detach(s, flow)
+    s.counts[EVENTS] += 1
+    phase = s.flow_phase[flow]
+    s.open_flows[phase] -= 1
+    if s.open_flows[phase] == 0:
+        end_phase(s, phase, s.phase_job[phase], now)
+
+
+@compiled
+def fire(s: State, item: int, now: float) -> None:
+    """Let ``item`` of the agenda happen."""
+    flows, phases = s.counts[FLOWS], s.counts[PHASES]
+    if item < flows:
+        if s.asleep[item]:
+            wake(s, item, now)
+        else:
+            end_flow(s, item, now)
+    elif item < flows + phases:
+        phase = item - flows
+        if s.phase_flow[phase] == s.phase_flow[phase + 1]:
+            end_phase(s, phase, s.phase_job[phase], now)
+        else:
+            end_slack(s, phase)
+    else:
+        job = item - flows - phases
+        put_job(s, job, np.inf)
         start_iteration(s, job, now)
-    for phase in range(s.job_phase[job], s.job_phase[job + 1]):
-        first, last = s.phase_flow[phase], s.phase_flow[phase + 1]
-        if s.timer[phase] <= edge:
-            if first == last:
-                end_phase(s, phase, job, now)
-            else:
-                end_slack(s, phase)
-        if s.open_flows[phase] == 0:
-            continue
-        for flow in range(first, last):
-            if s.due[flow] > edge:
-                continue
-            if s.asleep[flow]:
-                wake(s, flow, now)
-            else:
-                detach(s, flow)
-                s.counts[EVENTS] += 1
-                s.open_flows[phase] -= 1
-                if s.open_flows[phase] == 0:
-                    end_phase(s, phase, job, now)
-    touch_job(s, job)
 
 
 @compiled
 def reallocate(s: State, now: float) -> None:
     """Compute the rates that changes reach, and put in force those that are new."""
     drop_inactive(s)
-    again = s.counts[AFFECTED] > 0
-    while again:
-        if s.counts[PER_LINK]:
+    if s.counts[PER_LINK]:
+        again = s.counts[AFFECTED] > 0
+        while again:
             fill_per_link(s, s.wanted)
-        else:
-            fill_by_level(s)
-        again = extend(s)
+            again = extend(s)
+    else:
+        fill_by_level(s)
     for at in range(s.counts[AFFECTED]):
         flow = s.queue[at]
         s.marked[flow] = 0
@@ -179,26 +204,8 @@ def reallocate(s: State, now: float) -> None:
         s.left[flow] = max(s.left[flow] - old * (now - s.since[flow]), 0.0)
         s.since[flow] = now
         s.rate[flow] = fresh
-        s.due[flow] = now + s.left[flow] / fresh if fresh > 0 else np.inf
-        touch_job(s, s.flow_job[flow])
+        put(s, flow, now + s.left[flow] / fresh if fresh > 0 else np.inf)
     s.counts[AFFECTED] = 0
-
-
-@compiled
-def settle_due(s: State) -> None:
-    """Look up the next due time of every job that changed."""
-    for at in range(s.counts[DIRTY]):
-        job = s.queue_jobs[at]
-        s.job_marked[job] = 0
-        due = s.paused[job]
-        first, last = s.job_phase[job], s.job_phase[job + 1]
-        for phase in range(first, last):
-            due = min(due, s.timer[phase])
-            if s.open_flows[phase] > 0:
-                for flow in range(s.phase_flow[phase], s.phase_flow[phase + 1]):
-                    due = min(due, s.due[flow])
-        s.next_due[job] = due
-    s.counts[DIRTY] = 0
 
 
 @compiled
@@ -208,40 +215,23 @@ def advance(s: State, until: float, each: bool) -> float:
     Everything due at that instant has then happened. Returns its time; rates are in force from there on.
     """
     s = by_pointer(s)
-    jobs = s.next_due.size
-    while True:
-        now = np.inf
-        for job in range(jobs):
-            now = min(now, s.next_due[job])
-        if now > until + SAME_TIME * max(1.0, abs(until)):
-            return until
-        now = min(now, until)
+    latest = until + SAME_TIME * max(1.0, abs(until))
+    while s.tree[1] <= latest:
+        now = min(s.tree[1], until)
         edge = now + SAME_TIME * max(1.0, abs(now))
-        ended = False
-        again = True
-        while again:
-            # A phase of no length ends at the instant it begins.
-            for job in range(jobs):
-                if s.next_due[job] <= edge:
-                    fire(s, job, now, edge)
-                    ended = ended or not np.isinf(s.ended[job])
-            settle_due(s)
-            again = False
-            for job in range(jobs):
-                if s.next_due[job] <= edge:
-                    again = True
-        if each or ended:
-            return now
+        while s.tree[1] <= edge:
+            # Also what begins at this instant, such as a phase of no length.
+            fire(s, first_due(s), now)
+        if each or s.counts[ENDED] > 0:
+            return float(now)
         reallocate(s, now)
-        settle_due(s)
+    return until
 
 
 @compiled
 def refresh(s: State, now: float) -> None:
     """Compute what `advance` left marked: to be called once the levels of that instant are set."""
-    s = by_pointer(s)
-    reallocate(s, now)
-    settle_due(s)
+    reallocate(by_pointer(s), now)
 
 
 @compiled
@@ -251,24 +241,25 @@ def set_levels(s: State, levels: np.ndarray, per_link: bool, now: float, stall: 
     An active flow whose level changes stops for ``stall`` seconds.
     """
     s = by_pointer(s)
-    for flow in range(s.active.size):
+    for flow in range(s.counts[FLOWS]):
         first, last = s.flow_entry[flow], s.flow_entry[flow + 1]
         same = True
         for entry in range(first, last):
-            if s.level[entry] != levels[entry]:
+            if s.given[entry] != levels[entry]:
                 same = False
         if same:
             continue
         if s.active[flow] and stall > 0:
             stop(s, flow, now)
             s.asleep[flow] = 1
-        elif s.active[flow]:
+        elif s.active[flow] and not s.early[flow]:
             mark_held(s, flow)
             mark(s, flow)
         if s.asleep[flow]:
-            s.due[flow] = now + stall
+            put(s, flow, now + stall)
         for entry in range(first, last):
-            s.level[entry] = levels[entry]
+            s.given[entry] = levels[entry]
+        give_way(s, flow, s.early[flow] != 0)
     s.counts[PER_LINK] = 1 if per_link else 0
 
 
@@ -289,25 +280,51 @@ def set_shifts(s: State, offset: np.ndarray, cycle: np.ndarray) -> None:
 @compiled
 def reroute(s: State, links: np.ndarray, now: float) -> None:
     """Put every entry on its link of ``links``; flows keep what they have left. `refresh` gives the rates."""
-    s = by_pointer(s)
-    for flow in range(s.active.size):
-        first, last = s.flow_entry[flow], s.flow_entry[flow + 1]
+    p = by_pointer(s)
+    for flow in range(p.counts[FLOWS]):
+        first, last = p.flow_entry[flow], p.flow_entry[flow + 1]
         same = True
         least = np.inf
         for entry in range(first, last):
-            same = same and s.entry_link[entry] == links[entry]
-            least = min(least, s.capacity[links[entry]])
+            same = same and p.entry_link[entry] == links[entry]
+            least = min(least, p.capacity[links[entry]])
         if same:
             continue
-        moving = s.active[flow]
-        if moving:
-            stop(s, flow, now)
-        s.limit[flow] = least / s.width[flow]
+        if p.active[flow]:
+            stop(p, flow, now)
+            p.active[flow] = 1
+            p.held[flow] = NONE
+            mark(p, flow)
+        p.limit[flow] = least / p.width[flow]
         for entry in range(first, last):
-            s.entry_link[entry] = links[entry]
-        if moving:
-            attach(s, flow)
-    settle_due(s)
+            p.entry_link[entry] = links[entry]
+    lay(s)
+
+
+@compiled
+def lay(s: State) -> None:
+    """Have each flow's ``near`` and ``far``, the links' lists and the agenda follow from the other fields."""
+    s = by_pointer(s)
+    # First with the demand there would be if all flows were active at once.
+    for link in range(s.counts[LINKS]):
+        s.head[link] = NONE
+        s.demand[link] = 0.0
+    for flow in range(s.counts[FLOWS]):
+        for entry in range(s.flow_entry[flow], s.flow_entry[flow + 1]):
+            s.demand[s.entry_link[entry]] += s.limit[flow] * s.width[flow]
+    for flow in range(s.counts[FLOWS]):
+        near, far = s.flow_entry[flow], s.flow_entry[flow + 1]
+        while near < far and not binds(s, s.entry_link[near]):
+            near += 1
+        while near < far and not binds(s, s.entry_link[far - 1]):
+            far -= 1
+        s.near[flow], s.far[flow] = near, far
+    for link in range(s.counts[LINKS]):
+        s.demand[link] = 0.0
+    for flow in range(s.counts[FLOWS]):
+        if s.active[flow]:
+            join_lists(s, flow)
+    build(s)
 
 
 @compiled
@@ -316,4 +333,3 @@ def start_jobs(s: State, jobs: np.ndarray, now: float) -> None:
     s = by_pointer(s)
     for job in jobs:
         start_iteration(s, job, now)
-    settle_due(s)

@@ -2,6 +2,12 @@
 
 Between two events (a phase ends, or the ranking is redone) every rate is constant, so time advances from
 event to event in rational arithmetic and nothing is rounded. Levels come from the controller's own policies.
+
+It is the model that `simulator.run` computes in floating point for thousands of GPUs, written a second time
+and as plainly as can be, so that tests can hold the one against the other. And it knows when every iteration
+ended, exactly, where the other only counts them: that is what `Result.long_run` takes to find the cycle in
+which jobs repeat themselves. `topo.theory` prints that long-run R, 3/4 say; counts give 0.7495 for it after
+6,000 seconds, at ten times the cost.
 """
 
 from __future__ import annotations

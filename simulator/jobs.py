@@ -51,13 +51,14 @@ def arrivals(scenario: Scenario, fabric: Fabric, seed: int) -> list[Arrival]:
 
 def _drawn_arrivals(workload: Workload, fabric: Fabric, seed: int) -> list[Arrival]:
     drawn = list(draw(workload, seed))
+    gpus = fabric.gpus
     asked = [
         JobSection(
             id=f"job{number + 1}",
             compute_s=job.compute_s,
             bytes=job.bytes,
             collective=Collective.ALL_TO_ALL if job.all_to_all else Collective.ALL_REDUCE,
-            gpus=min(job.gpus, fabric.gpus),
+            gpus=min(job.gpus, gpus),
             iterations=job.iterations,
             jitter=workload.jitter,
         )
@@ -67,7 +68,7 @@ def _drawn_arrivals(workload: Workload, fabric: Fabric, seed: int) -> list[Arriv
         job.gpus * job.iterations * alone_s(section, fabric)
         for job, section in zip(drawn, asked, strict=True)
     ]
-    gap = sum(busy) / len(busy) / (workload.load * fabric.gpus)
+    gap = sum(busy) / len(busy) / (workload.load * gpus)
     found = []
     now = 0.0
     for number, (job, section) in enumerate(zip(drawn, asked, strict=True)):

@@ -13,13 +13,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.affected import SOLVED, level_of
+from simulator.affected import SLIGHT, SOLVED, binds, changed, mark, rate_now
 from simulator.compiled import compiled
-from simulator.state import AFFECTED, NONE, State
-from simulator.waterfill import TIE, gather_links
+from simulator.state import AFFECTED, NONE, TOUCHED, State
+from simulator.waterfill import TIE
 
 MAX_SWEEPS = 500
 """Where to stop revising offers; some tens are usual."""
+
+
+@compiled
+def gather_links(s: State) -> None:
+    """List in ``touched`` the binding links of the affected flows, with what the others leave there.
+
+    The affected flows count as solved from here on.
+    """
+    links = 0
+    for at in range(s.counts[AFFECTED]):
+        s.marked[s.queue[at]] = SOLVED
+    for at in range(s.counts[AFFECTED]):
+        flow = s.queue[at]
+        for entry in range(s.near[flow], s.far[flow]):
+            link = s.entry_link[entry]
+            if s.weight[link] != NONE or not binds(s, link):
+                continue
+            s.weight[link] = 0.0
+            s.touched[links] = link
+            links += 1
+            room = s.capacity[link]
+            other = s.head[link]
+            while other != NONE:
+                third = s.entry_flow[other]
+                if s.marked[third] != SOLVED:
+                    room -= s.rate[third] * s.width[third]
+                other = s.after[other]
+            s.residual[link] = room if room > s.capacity[link] * TIE else 0.0
+    s.counts[TOUCHED] = links
 
 
 @compiled
@@ -27,7 +56,7 @@ def offered_elsewhere(s: State, own: int) -> float:
     """Return the most that entry ``own``'s flow could use there: the least of its other links' offers."""
     flow = s.entry_flow[own]
     least = s.limit[flow]
-    for entry in range(s.flow_entry[flow], s.flow_entry[flow + 1]):
+    for entry in range(s.near[flow], s.far[flow]):
         if entry != own and s.grant[entry] < least:
             least = s.grant[entry]
     return float(least)
@@ -41,11 +70,11 @@ def sort_entries(s: State, link: int, wanted: np.ndarray) -> int:
     while entry != NONE:
         if s.marked[s.entry_flow[entry]] == SOLVED:
             wanted[entry] = offered_elsewhere(s, entry)
-            level = level_of(s, entry)
+            level = s.level[entry]
             at = size
             while at > 0:
                 other = s.batch[at - 1]
-                above = level_of(s, other)
+                above = s.level[other]
                 if above > level or (above == level and wanted[other] <= wanted[entry]):
                     break
                 s.batch[at] = other
@@ -57,6 +86,12 @@ def sort_entries(s: State, link: int, wanted: np.ndarray) -> int:
 
 
 @compiled
+def level_at(s: State, place: int) -> int:
+    """Return the level of an entry in ``batch``."""
+    return int(s.level[s.batch[place]])
+
+
+@compiled
 def revise(s: State, link: int, wanted: np.ndarray) -> bool:
     """Revise the offers of ``link``; return whether any changed."""
     size = sort_entries(s, link, wanted)
@@ -64,10 +99,10 @@ def revise(s: State, link: int, wanted: np.ndarray) -> bool:
     changed = False
     start = 0
     while start < size:
-        level = level_of(s, s.batch[start])
+        level = level_at(s, start)
         stop = start
         weight = 0.0
-        while stop < size and level_of(s, s.batch[stop]) == level:
+        while stop < size and level_at(s, stop) == level:
             weight += s.width[s.entry_flow[s.batch[stop]]]
             stop += 1
         # Those that want less than an equal share get what they want; the rest share equally.
@@ -100,7 +135,7 @@ def clamp(s: State) -> None:
     """Take the computed rates in turn, each no higher than its links still have room for."""
     for at in range(s.counts[AFFECTED]):
         flow = s.queue[at]
-        first, last = s.flow_entry[flow], s.flow_entry[flow + 1]
+        first, last = s.near[flow], s.far[flow]
         for entry in range(first, last):
             link = s.entry_link[entry]
             if s.weight[link] != NONE:
@@ -112,30 +147,86 @@ def clamp(s: State) -> None:
 @compiled
 def fill_per_link(s: State, wanted: np.ndarray) -> None:
     """Compute the affected flows' rates into ``s.fresh``; ``wanted`` is scratch, one place per entry."""
-    links = gather_links(s)
+    gather_links(s)
     total = s.counts[AFFECTED]
     for at in range(total):
         flow = s.queue[at]
-        for entry in range(s.flow_entry[flow], s.flow_entry[flow + 1]):
+        for entry in range(s.near[flow], s.far[flow]):
             s.grant[entry] = np.inf
     changed = True
     sweeps = 0
     while changed and sweeps < MAX_SWEEPS:
         changed = False
         sweeps += 1
-        for at in range(links):
+        for at in range(s.counts[TOUCHED]):
             if revise(s, s.touched[at], wanted):
                 changed = True
     for at in range(total):
         flow = s.queue[at]
         least = s.limit[flow]
         s.held[flow] = NONE
-        for entry in range(s.flow_entry[flow], s.flow_entry[flow + 1]):
+        for entry in range(s.near[flow], s.far[flow]):
             if s.grant[entry] < least * (1 - TIE):
                 least = s.grant[entry]
                 s.held[flow] = s.entry_link[entry]
         s.fresh[flow] = least
     if changed:
         clamp(s)
-    for at in range(links):
+    for at in range(s.counts[TOUCHED]):
         s.weight[s.touched[at]] = NONE
+
+
+@compiled
+def extend(s: State) -> bool:
+    """Mark the flows that the rates just computed leave wrong; return whether there are any."""
+    total = s.counts[AFFECTED]
+    for at in range(s.counts[TOUCHED]):
+        check_link(s, s.touched[at])
+    return bool(s.counts[AFFECTED] > total)
+
+
+@compiled
+def check_link(s: State, link: int) -> None:
+    """Mark the flows on ``link``, of those not just solved, that it wrongly holds or lets have too much."""
+    slight = s.capacity[link] * SLIGHT
+    used = 0.0
+    lowest, most = 1 << 62, 0.0  # the lowest level that gets anything, and the most that a flow there gets
+    first, least = -1, 0.0  # the first level of solved flows held here, and the least that one of those gets
+    news = False  # whether a solved flow is held here, or has another rate than before
+    others = False  # whether there are flows that were not solved
+    entry = s.head[link]
+    while entry != NONE:
+        flow = s.entry_flow[entry]
+        level, rate = s.level[entry], rate_now(s, flow)
+        used += rate * s.width[flow]
+        if rate > slight:
+            if level < lowest:
+                lowest, most = level, rate
+            elif level == lowest and rate > most:
+                most = rate
+        if s.marked[flow] != SOLVED:
+            others = True
+        elif s.held[flow] == link:
+            news = True
+            if level > first:
+                first, least = level, rate
+            elif level == first and rate < least:
+                least = rate
+        elif changed(s, flow):
+            news = True
+        entry = s.after[entry]
+    if not (news and others):
+        return
+    full = used >= s.capacity[link] - 100 * slight
+    entry = s.head[link]
+    while entry != NONE:
+        flow = s.entry_flow[entry]
+        if not s.marked[flow]:
+            level, rate = s.level[entry], s.rate[flow]
+            freed = s.held[flow] == link and (
+                not full or level > lowest or (level == lowest and rate < most - slight)
+            )
+            greedy = (level < first and rate > slight) or (level == first and rate > least + slight)
+            if freed or greedy:
+                mark(s, flow)
+        entry = s.after[entry]

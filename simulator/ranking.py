@@ -9,8 +9,11 @@ from types import MappingProxyType
 import numpy as np
 
 from controlplane.model import Group, Job, Levels
-from controlplane.policies import Policy
+from controlplane.policies import Incidence, Policy
 from controlplane.policies.contention import job_components
+from controlplane.policies.incidence import NodeLevels
+from controlplane.policies.tables import Tables
+from simulator.compiled import COMPILED
 from simulator.fabric import Fabric
 from simulator.jobs import links_of
 from simulator.plan import Plan
@@ -87,13 +90,16 @@ def enter(number: int, plan: Plan, fabric: Fabric, start: float, taken: dict[str
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ranking:
-    """A policy with the scenario's settings, and what it remembers of each job."""
+    """A policy with the scenario's settings, and what is remembered from one ranking to the next."""
 
     policy: Policy
     settings: PolicySection
     _accounts: dict[int, Account] = field(default_factory=dict, init=False)
+    _running: Sequence[Running] = field(default=(), init=False)
+    _groups: Incidence = field(default_factory=lambda: Incidence(()), init=False)
+    _places: Ints = field(default_factory=lambda: np.zeros(0, np.int64), init=False)
 
     def levels(
         self,
@@ -104,13 +110,18 @@ class Ranking:
     ) -> Levels:
         """Return every group's levels at ``now``, when the jobs have ``done`` iterations.
 
-        ``sent`` is what `sent` gives, for policies that ask for it.
+        ``running`` is the same object until jobs come, go or move. ``sent`` is what `sent` gives, for
+        policies that ask for it.
         """
         jobs = []
         for job, count in zip(running, done, strict=True):
             account = self._accounts.setdefault(job.number, self._open(job.start))
             jobs.append(job.seen(account.rate(count, job.ideal_s, now), count))
-        groups = [group for job in running for group in job.groups]
+        if running is not self._running:
+            self._running = running
+            self._groups = Incidence((group for job in running for group in job.groups), Tables(COMPILED))
+            self._places = places(running)
+        groups: Sequence[Group] = self._groups
         if sent:
             groups = [replace(group, sent=sent.get(group.id)) for group in groups]
         count, scope = self.settings.levels, self.settings.scope
@@ -124,6 +135,22 @@ class Ranking:
             for group in job.groups
         }
         return {**self.policy(jobs, groups, count - 1, scope), **top}
+
+    def as_array(self, running: Sequence[Running], levels: Levels) -> tuple[Ints, bool]:
+        """Return what `as_array` does, at once where ``levels`` are the last ones of the same jobs."""
+        if running is not self._running or not isinstance(levels, NodeLevels):
+            return as_array(running, levels)
+        nodes = self._groups.nodes(self.settings.scope)
+        if nodes.last is None or nodes.last.levels is not levels:
+            return as_array(running, levels)
+        length = np.diff(np.asarray(self._groups.starts))
+        of_node = np.asarray(levels.level, np.int64)
+        if nodes.node_of is None:
+            return np.repeat(of_node, length)[self._places], False
+        flat = of_node[np.asarray(nodes.node_of, np.int64)]
+        group = np.repeat(np.arange(len(length)), length)
+        differ = (flat[1:] != flat[:-1]) & (group[1:] == group[:-1])
+        return flat[self._places], bool(differ.any())
 
     def _open(self, start: float) -> Account:
         return Account(start, self.settings.half_life_s, self.settings.optimism_s)
@@ -152,6 +179,16 @@ def sent(running: Sequence[Running], state: State, now: float) -> dict[str, floa
                 found[group] = min(found.get(group, 1.0), float(share[flow]))
             flow += 1
     return found
+
+
+def places(running: Sequence[Running]) -> Ints:
+    """Return where the level of each entry of the jobs' rows is in those of all groups, one after another."""
+    first = 0
+    found = [np.zeros(0, np.int64)]
+    for job in running:
+        found.append(job.places + first)
+        first += sum(len(group.path) for group in job.groups)
+    return np.concatenate(found)
 
 
 def as_array(running: Sequence[Running], levels: Levels) -> tuple[Ints, bool]:

@@ -13,11 +13,11 @@ from simulator import assemble, engine, shifts
 from simulator.fabric import Fabric
 from simulator.jobs import Arrival, arrivals, plan
 from simulator.policies import choose
-from simulator.ranking import Ranking, Running, as_array, enter, sent
+from simulator.ranking import Ranking, Running, enter, sent
 from simulator.results import JobResult, Result
 from simulator.routing import Router
 from simulator.scenario import Scenario
-from simulator.state import EVENTS, Ints, State
+from simulator.state import EVENTS, NOISE, Ints, State
 from simulator.traffic import ecmp, place
 
 SAMPLES = 200
@@ -114,7 +114,7 @@ class Run:
         if not gone and not fresh:
             return False
         self.running = [job for job, stays in zip(self.running, keep, strict=True) if stays] + fresh
-        draws = [job.number * 7919 % assemble.NOISE for job in fresh]
+        draws = [job.number * 7919 % NOISE for job in fresh]
         self.state = assemble.change(self.state, keep, [job.plan for job in fresh], draws)
         if self._router is not None:
             self.running = self._router.spread(self.running)
@@ -158,7 +158,7 @@ class Run:
             self._put_in_force(levels, now)
 
     def _put_in_force(self, levels: Levels, now: float) -> None:
-        array, per_link = as_array(self.running, levels)
+        array, per_link = self._ranking.as_array(self.running, levels)
         engine.set_levels(self.state, array, per_link, now, self._settings.stall_s)
 
     def _sample(self, now: float) -> None:

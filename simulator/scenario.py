@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import logging
-from collections import defaultdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,7 +13,8 @@ from controlplane.policies import Scope, leveller_host
 from leveller.config import Section, load
 from leveller.errors import UserError
 from simulator import profiles
-from simulator.fabric import Fabric, Sizes, clos, parallel
+from simulator.fabric import Fabric
+from simulator.fabrics import AnyFabric
 from simulator.traces.choose import notes
 from simulator.traces.sections import AcmeTrace, LingjunLike, LingjunPeak, LingjunTrace
 from simulator.traffic import Collective, Placement
@@ -25,109 +24,9 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MAX_ITERATIONS = 100_000
 Count = Annotated[int, Field(ge=1, le=MAX_ITERATIONS)]
-Small = Annotated[int, Field(ge=1, le=1024)]
 
 MAX_JOBS = 20_000
 """More jobs than this are taken for a slip of the finger."""
-
-
-class LinkFabric(Section):
-    """``links`` separate links (S1:1, S1:2 ...) of ``rate_gbps`` each, without hosts."""
-
-    kind: Literal["link"]
-    rate_gbps: Positive = 100.0
-    links: Small = 1
-
-    def build(self, folder: Path) -> Fabric:  # noqa: ARG002
-        """Make the fabric."""
-        return parallel(self.links, self.rate_gbps)
-
-
-class _ClosFabric(Section):
-    gpus_per_host: Small = 8
-    nics_per_host: Small = 1
-    nic_gbps: Positive = 100.0
-    uplink_gbps: Positive = 100.0
-
-    def sizes(self, aggs: int, cores: int, core_gbps: float) -> Sizes:
-        return Sizes(
-            aggs, cores, self.gpus_per_host, self.nics_per_host, self.nic_gbps, self.uplink_gbps, core_gbps
-        )
-
-
-class LeafSpineFabric(_ClosFabric):
-    """Hosts h1, h2 ... on ``leaves`` leaves; a leaf has one link of ``uplink_gbps`` to every spine."""
-
-    kind: Literal["leaf-spine"]
-    leaves: Small
-    spines: Small
-    hosts_per_leaf: Small
-
-    def build(self, folder: Path) -> Fabric:  # noqa: ARG002
-        """Make the fabric."""
-        pods = _named_hosts(1, self.leaves, self.hosts_per_leaf)
-        return clos(pods, self.sizes(self.spines, 0, self.uplink_gbps), agg_name="spine")
-
-
-class ThreeLayerFabric(_ClosFabric):
-    """A three-layer Clos; ``core_gbps`` is the rate of an aggregation switch's link to a core."""
-
-    kind: Literal["clos"]
-    pods: Small
-    leaves_per_pod: Small
-    hosts_per_leaf: Small
-    aggs_per_pod: Small
-    cores_per_agg: Small
-    core_gbps: Positive = 100.0
-
-    def build(self, folder: Path) -> Fabric:  # noqa: ARG002
-        """Make the fabric."""
-        pods = _named_hosts(self.pods, self.leaves_per_pod, self.hosts_per_leaf)
-        return clos(pods, self.sizes(self.aggs_per_pod, self.cores_per_agg, self.core_gbps))
-
-
-class LingjunFabric(_ClosFabric):
-    """Alibaba's Lingjun 2023 cluster from its topo.csv (ip, DSW, PSW, ASW): pods by PSW, leaves by ASW.
-
-    The trace has no link counts or speeds: those here are assumptions.
-    """
-
-    kind: Literal["lingjun"]
-    topo: Path
-    aggs_per_pod: Small = 8
-    cores_per_agg: Small = 8
-    core_gbps: Positive = 100.0
-
-    def build(self, folder: Path) -> Fabric:
-        """Make the fabric; ``topo`` is relative to ``folder``. Raises UserError where it is no such file."""
-        path = folder / self.topo
-        tree: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-        try:
-            with path.open(newline="", encoding="utf-8") as file:
-                for row in csv.DictReader(file):
-                    tree[row["PSW"]][row["ASW"]].append(row["ip"])
-        except OSError as error:
-            raise UserError(
-                f"fabric.topo = {path} cannot be read ({error.strerror})", "give Lingjun's topo.csv"
-            ) from None
-        except (KeyError, UnicodeDecodeError, csv.Error):
-            raise UserError(
-                f"fabric.topo = {path} lacks the columns ip, PSW and ASW", "give Lingjun's topo.csv"
-            ) from None
-        if not tree:
-            raise UserError(f"fabric.topo = {path} has no rows", "give Lingjun's topo.csv")
-        pods = [[sorted(names) for _, names in sorted(leaves.items())] for _, leaves in sorted(tree.items())]
-        return clos(pods, self.sizes(self.aggs_per_pod, self.cores_per_agg, self.core_gbps))
-
-
-def _named_hosts(pods: int, leaves: int, hosts: int) -> list[list[list[str]]]:
-    return [
-        [
-            [f"h{(pod * leaves + leaf) * hosts + number + 1}" for number in range(hosts)]
-            for leaf in range(leaves)
-        ]
-        for pod in range(pods)
-    ]
 
 
 class Traffic(Section):
@@ -139,7 +38,7 @@ class Traffic(Section):
     comm_s: Seconds | None = None
     bytes: Seconds | None = None
     collective: Collective = Collective.ALL_REDUCE
-    paths: list[Annotated[list[str], Field(min_length=1)]] | None = None
+    paths: Annotated[list[Annotated[list[str], Field(min_length=1)]], Field(min_length=1)] | None = None
     slack_s: Seconds = 0.0
 
     @model_validator(mode="after")
@@ -287,9 +186,7 @@ class Scenario(Section):
     horizon_s: Positive
     seed: Annotated[int, Field(ge=0)] = 0
     placement: Placement = Placement.PACKED
-    fabric: Annotated[
-        LinkFabric | LeafSpineFabric | ThreeLayerFabric | LingjunFabric, Field(discriminator="kind")
-    ]
+    fabric: AnyFabric
     policy: PolicySection = PolicySection()
     jobs: list[JobSection] = Field(default_factory=list)
     workload: AnyWorkload | None = None
@@ -348,11 +245,12 @@ def _check_jobs(path: Path, scenario: Scenario, fabric: Fabric) -> None:
     placed = any(job.hosts is None for job in scenario.jobs)
     for number, job in enumerate(scenario.jobs):
         where = f"{path}: jobs.{number}"
-        for part in (job, *(job.phases or ())):
-            for link in (link for links in part.paths or () for link in links):
+        parts = {where: job} | {f"{where}.phases.{place}": one for place, one in enumerate(job.phases or ())}
+        for part, traffic in parts.items():
+            for link in (link for links in traffic.paths or () for link in links):
                 if link not in names:
                     mend = f"links are written SWITCH:PORT, such as {fabric.links[0]}"
-                    raise UserError(f"{where}.paths names {link}, which the fabric does not have", mend)
+                    raise UserError(f"{part}.paths names {link}, which the fabric does not have", mend)
         if on_link:
             if job.hosts:
                 raise UserError(f"{where}.hosts: fabric.kind = 'link' has no hosts", "remove hosts")

@@ -8,13 +8,17 @@ bytes per flow, rates bytes per second and flow.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+"""Numbers of rows, and levels: in few bytes, because what the loops walk over is to stay in the cache."""
+Marks = npt.NDArray[np.int8]
 
 NONE = -1
 """No entry: the end of a linked list."""
@@ -27,13 +31,12 @@ class State(NamedTuple):
     capacity: Floats
     demand: Floats
     """What the active flows on the link could send at most, together: it binds only above ``capacity``."""
-    head: Ints
+    head: Rows
     # jobs
-    job_phase: Ints
+    job_phase: Rows
     done: Ints
     target: Ints
-    open_phases: Ints
-    next_due: Floats
+    open_phases: Rows
     ended: Floats
     """When the job's last iteration ended; inf while it runs."""
     jitter: Floats
@@ -47,60 +50,93 @@ class State(NamedTuple):
     shift_at: Floats
     """When it may next be delayed for that; -inf where it never was."""
     paused: Floats
-    """When its next iteration starts; inf while one runs."""
+    """When its next iteration starts; inf while one runs. Part of ``tree``, as ``timer`` and ``due``."""
     # phases
-    phase_flow: Ints
-    phase_next: Ints
+    phase_job: Rows
+    phase_flow: Rows
+    phase_next: Rows
     duration: Floats
     slack: Floats
-    needs: Ints
-    missing: Ints
-    open_flows: Ints
+    needs: Rows
+    missing: Rows
+    open_flows: Rows
     timer: Floats
-    successor: Ints
+    successor: Rows
     """Phases that wait for this one, counted from their job's first."""
     # flows
-    flow_job: Ints
-    flow_entry: Ints
+    flow_phase: Rows
+    flow_entry: Rows
+    near: Rows
+    """The first entry whose link could ever be full, and so may hold the flow to less than its limit."""
+    far: Rows
+    """One past the last such entry. What lies outside of the two need not be looked at."""
     width: Floats
     volume: Floats
     limit: Floats
     """The most a flow of the row can get: the smallest capacity on its path over ``width``."""
-    active: Ints
-    early: Ints
+    active: Marks
+    early: Marks
     """1 while the flow may wait without harm (slack): it then runs at level 0."""
-    asleep: Ints
+    asleep: Marks
     """1 while the flow stands still because its level changed; ``due`` is when it goes on."""
     left: Floats
     rate: Floats
     fresh: Floats
     """The rate just computed, before it is put in force."""
-    held: Ints
+    held: Rows
     """The link that holds the flow to its rate, NONE where that is its limit."""
     since: Floats
     due: Floats
     # entries
-    entry_link: Ints
-    entry_flow: Ints
-    level: Ints
-    after: Ints
-    before: Ints
+    entry_link: Rows
+    entry_flow: Rows
+    level: Rows
+    """The level in force."""
+    given: Rows
+    """The level that the ranking gave, in force unless the flow is ``early``."""
+    after: Rows
+    before: Rows
     grant: Floats
     # scratch and globals
+    tree: Floats
+    """`simulator.agenda`."""
     noise: Floats
-    queue: Ints
-    queue_jobs: Ints
-    batch: Ints
-    marked: Ints
-    job_marked: Ints
-    touched: Ints
+    queue: Rows
+    batch: Rows
+    marked: Marks
+    touched: Rows
+    """The links of the affected flows that could be full."""
+    narrow: Rows
+    """The links that flows grow on, a heap (`simulator.heap`)."""
+    key: Floats
+    """What the links of ``narrow`` have, or had a while ago, for each flow that grows on them."""
+    spot: Rows
+    """A link's place in ``narrow``, NONE where it has none."""
+    most: Floats
+    """The most that a flow on the link has that keeps its rate, or had a while ago."""
+    holds: Marks
+    """0 where the link holds back no flow that keeps its rate."""
     residual: Floats
     weight: Floats
-    full: Ints
+    """Flows that grow on the link; NONE for a link that is not in ``touched``."""
     wanted: Floats
     counts: Ints
-    """[affected flows in ``queue``, dirty jobs, events so far, 1 where levels differ along a path."""
+    """By the places below."""
+    address: Ints
+    """Where the above lie in memory, for `simulator.pointer`."""
 
 
-AFFECTED, DIRTY, EVENTS, PER_LINK = range(4)
-"""Places in ``State.counts``."""
+TYPES: Mapping[str, type[np.generic]] = {
+    name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(State).items()
+}
+"""What the elements of each field are."""
+
+
+AFFECTED, EVENTS, ENDED, PER_LINK, LINKS, PHASES, FLOWS, ITEMS, TOUCHED, HEAP, BATCH, OPEN, COUNTS = range(13)
+"""Places in ``State.counts``: affected flows in ``queue``, events so far, jobs that ended and are here,
+1 where levels differ along a path; the numbers of all links, phases, flows, and items of the agenda; how many
+are in ``touched``, ``narrow`` and ``batch``, and how many flows grow; and how many places there are.
+"""
+
+NOISE = 65_521
+"""Uniform draws that all jobs share, each from a place of its own, so that all policies see the same ones."""

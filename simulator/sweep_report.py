@@ -16,7 +16,7 @@ from leveller.errors import UserError
 from simulator import pictures
 from simulator.compare import FIGURES, Estimate, estimate
 from simulator.grid import Value
-from simulator.sweep import Row
+from simulator.store import Row
 
 Line = tuple[str, tuple[tuple[str, Value], ...]]
 """A policy and its settings: all that a run has besides its seed."""

@@ -54,9 +54,10 @@ def _demo(
     from topo import mininet, namespace
     from topo import scenario as scenarios
 
+    known = sorted([*POLICIES, demonstration.CASSINI])
     for name in policies:
-        if name not in POLICIES:
-            raise UserError(f"there is no policy {name!r}", f"choose from {', '.join(POLICIES)}")
+        if name not in known:
+            raise UserError(f"there is no policy {name!r}", f"choose from {', '.join(known)}")
     if len(set(policies)) < len(policies):
         raise UserError(f"--policy {','.join(policies)} names a policy twice", "name each once")
     if not 1 <= seconds <= DAY_S:

@@ -24,7 +24,7 @@ FIRST_GRPC_PORT = 50051
 READY_S = 30.0
 """How long the controller may take to have every switch programmed and every agent connected."""
 
-JOIN_S = 1.5
+JOIN_S = {"emulated": 1.5, "ddp": 40.0}
 """From a job's launch to its first iteration: its ranks start and connect meanwhile."""
 
 
@@ -191,7 +191,7 @@ class Lab:
 
     def start_jobs(self, scenario: Scenario) -> None:
         """Start the scenario's training jobs together."""
-        start = time.time() + JOIN_S
+        start = time.time() + JOIN_S[scenario.training]
         for number, job in enumerate(scenario.jobs):
             addresses = [str(self.fabric.hosts[host].ipv4) for host in job.hosts]
             spec = JobSpec(
@@ -202,6 +202,7 @@ class Lab:
                 job.compute * scenario.unit_s,
                 scenario.volume(job),
                 job.log,
+                scenario.training == "ddp",
             )
             self.jobs.append(launch(spec, start, self.directory, self.execute))
 

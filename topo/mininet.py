@@ -6,8 +6,10 @@ nothing else of it. Importing it raises UserError where Mininet is missing.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import logging
+import re
 import shutil
 import socket
 import subprocess
@@ -30,6 +32,9 @@ LEVEL_DSCP = (8, 10, 12, 14, 16, 18, 20, 22)
 
 START_S = 20.0
 """How long a switch may take until it serves P4Runtime."""
+
+OLDEST_BMV2 = (1, 15, 1)
+"""The first release of bmv2 with ``--priority-queues``, and with queue numbers the right way round."""
 
 
 def _load() -> None:
@@ -115,7 +120,8 @@ class P4Switch(mininet_node.Switch):  # type: ignore[misc]
         """Return the command line: simple_switch_grpc's, which both programs speak."""
         ports = [f"{port}@{self.attachment(port)}" for port in self.switch.ports]
         interfaces = [word for port in ports for word in ("-i", port)]
-        common = ["--device-id", str(self.switch.number), "--log-level", "warn", "--no-p4", "--"]
+        log = ["--log-level", "warn", "--log-console"]
+        common = ["--device-id", str(self.switch.number), *log, "--no-p4", "--"]
         grpc = ["--grpc-server-addr", self.address, "--cpu-port", "510", "--priority-queues", str(QUEUES)]
         return [self.executable(), *interfaces, *common, *grpc, *self.target_options()]
 
@@ -181,27 +187,18 @@ class SoftSwitch(P4Switch):
         return [*rates, "--queue-depth", str(QUEUE_DEPTH)]
 
 
-class Bmv2(P4Switch):
-    """bmv2's simple_switch_grpc, with the kernel's queues on its ports."""
+class KernelQueueSwitch(P4Switch):
+    """A switch without strict queues on a shared link of its own: the kernel's are put on its ports."""
 
-    program = "simple_switch_grpc"
     rewrites_dscp = True
     _queues_made = False
-
-    @classmethod
-    def mend(cls) -> str:
-        """Say how to get the program."""
-        return "install bmv2, or use --switch softswitch"
-
-    def target_options(self) -> list[str]:
-        """Nothing: rates and queues are the kernel's."""
-        return []
 
     def attachment(self, port: int) -> str:
         """Return the interface that the process has for ``port``: one hop before the link and its queues.
 
-        bmv2 sends by one socket a port, which takes no more once what it sent fills its buffer. Were its
-        packets still its own in the queues, then low ones would keep high ones from even getting there.
+        Such a switch sends by one socket a port, which takes no more once what it sent fills its buffer.
+        Were its packets still its own in the queues, then low ones would keep high ones from even getting
+        there.
         """
         return f"{self.name}-p{port}"
 
@@ -230,6 +227,47 @@ class Bmv2(P4Switch):
         lines = htb.commands(link, port.rate, QUEUES, QUEUE_DEPTH, LEVEL_DSCP)
         lines += htb.splice(between, link)
         subprocess.run(["tc", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+
+
+class Bmv2(KernelQueueSwitch):
+    """bmv2's simple_switch_grpc, with the kernel's queues on its ports."""
+
+    program = "simple_switch_grpc"
+
+    @classmethod
+    def executable(cls) -> str:
+        """Return the program's path. Raises UserError where it is not installed, or too old."""
+        path = super().executable()
+        version = _bmv2_version(path)
+        if version is None:
+            raise UserError(f"{path} --version tells no version", cls.mend())
+        if version < OLDEST_BMV2:
+            raise UserError(f"{path} is version {_dotted(version)}", cls.mend())
+        return path
+
+    @classmethod
+    def mend(cls) -> str:
+        """Say how to get the program."""
+        return f"install bmv2 {_dotted(OLDEST_BMV2)} or newer, or use --switch softswitch"
+
+    def target_options(self) -> list[str]:
+        """Nothing: rates and queues are the kernel's."""
+        return []
+
+
+@functools.cache
+def _bmv2_version(path: str) -> tuple[int, ...] | None:
+    """Return what ``path --version`` starts with; None when that is no version."""
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.match(r"\s*(\d+)\.(\d+)\.(\d+)", said.stdout)
+    return tuple(int(part) for part in found.groups()) if found else None
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(str(part) for part in version)
 
 
 SWITCHES: dict[str, type[P4Switch]] = {"softswitch": SoftSwitch, "bmv2": Bmv2}

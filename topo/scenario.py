@@ -66,6 +66,8 @@ class Scenario(Section):
     """A scenario file: ``fabric``, ``jobs`` and ``unit_s``, the seconds of one unit."""
 
     unit_s: Time
+    training: Literal["emulated", "ddp"] = "emulated"
+    """``ddp``: real PyTorch DistributedDataParallel jobs (extra ``ddp``)."""
     fabric: Annotated[PairFabric | LeafSpineFabric, Field(discriminator="kind")]
     jobs: Annotated[list[TrainingJob], Field(min_length=1)]
 

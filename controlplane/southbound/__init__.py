@@ -5,9 +5,9 @@
 
 from controlplane.southbound.errors import SwitchError
 from controlplane.southbound.fabric import Fabric
-from controlplane.southbound.session import Target
 from controlplane.southbound.state import Desired, FlowEntry, GroupLevel, Held, LevelQueue, NextHop, Setup
 from controlplane.southbound.status import Outcome, Result, SwitchStatus
+from controlplane.southbound.target import Target, Tls
 
 __all__ = [
     "Desired",
@@ -23,4 +23,5 @@ __all__ = [
     "SwitchError",
     "SwitchStatus",
     "Target",
+    "Tls",
 ]

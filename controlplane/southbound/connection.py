@@ -17,18 +17,10 @@ from finsy.grpcutil import GRPCStatusCode
 from finsy.p4client import P4ClientError, P4Error
 from finsy.proto import U128, p4r, p4r_grpc
 
+from controlplane.southbound import roles
 from controlplane.southbound.arbitration import Election
-from controlplane.southbound.encode import MAX_UPDATES
 from controlplane.southbound.errors import SwitchError
-
-_CHANNEL_OPTIONS = (
-    # A failed update costs a switch up to 100 bytes of status, half as much again in base64 (bmv2: 130).
-    ("grpc.max_metadata_size", 8192 + 200 * MAX_UPDATES),
-    ("grpc.absolute_max_metadata_size", 2 * (8192 + 200 * MAX_UPDATES)),
-    ("grpc.max_receive_message_length", 1 << 28),
-    # Do not take over the back-off of an earlier channel to the same switch: the session has its own.
-    ("grpc.use_local_subchannel_pool", 1),
-)
+from controlplane.southbound.target import Target
 
 _BULK_DEADLINE_S = 30.0
 """For what takes a switch longer: a push compiles a whole program, a read may be of all its flows."""
@@ -45,14 +37,14 @@ class OverflowedError(SwitchError):
 class Connection:
     """An open session. A SwitchError that is none of the two above means that it is of no more use."""
 
-    def __init__(
-        self, address: str, device_id: int, schema: P4Schema, election: Election, deadline_s: float
-    ) -> None:
-        self._device_id = device_id
+    def __init__(self, target: Target, schema: P4Schema, election: Election, deadline_s: float) -> None:
+        """Open the channel. Raises UserError where the target's certificates cannot be read."""
+        self._device_id = target.device_id
+        self._role = target.role or ""
         self._schema = schema
         self._election = election
         self._deadline_s = deadline_s
-        self._channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        self._channel = target.channel()
         self._stub = p4r_grpc.P4RuntimeStub(self._channel)
         self._write = self._channel.unary_unary(
             "/p4.v1.P4Runtime/Write",
@@ -102,7 +94,8 @@ class Connection:
     async def ensure_pipeline(self) -> bool:
         """Push the program unless the switch runs it, by its cookie; return whether it was pushed.
 
-        A push wipes the switch's tables, so nothing but another cookie makes one.
+        A push wipes the switch's tables, so nothing but another cookie makes one; and a controller with a
+        role of its own leaves it to the one that has the default role.
         """
         config = self._schema.get_pipeline_config()
         with self._errors("reading the pipeline's cookie"):
@@ -120,6 +113,10 @@ class Connection:
             else:
                 if reply.config.HasField("cookie") and reply.config.cookie.cookie == config.cookie.cookie:
                     return False
+        if self._role:
+            raise SwitchError(
+                f"the switch does not run our program yet, and the role {self._role!r} is not to push it"
+            )
         with self._errors("pushing the pipeline"):
             await self._stub.SetForwardingPipelineConfig(
                 p4r.SetForwardingPipelineConfigRequest(
@@ -137,7 +134,9 @@ class Connection:
 
         Returns position -> error of those that failed; the others are in force.
         """
-        head = p4r.WriteRequest(device_id=self._device_id, election_id=U128.encode(self._election.id))
+        head = p4r.WriteRequest(
+            device_id=self._device_id, role=self._role, election_id=U128.encode(self._election.id)
+        )
         with self._errors("a write"):
             try:
                 await self._write(b"".join((head.SerializeToString(), *updates)), timeout=self._deadline_s)
@@ -146,6 +145,8 @@ class Connection:
                 if status.details:
                     return status.details
                 if status.code == GRPCStatusCode.RESOURCE_EXHAUSTED:
+                    if len(updates) == 1:  # it can be nothing but that update's own
+                        return {0: P4Error(status.code, status.message, "", 0)}
                     raise OverflowedError(f"the status of {len(updates)} updates: {status.message}") from None
                 raise
         return {}
@@ -155,7 +156,7 @@ class Connection:
     ) -> AsyncIterator[p4r.Entity]:
         """Read; the switch may answer in several messages."""
         with self._errors("a read"):
-            request = p4r.ReadRequest(device_id=self._device_id, entities=entities)
+            request = p4r.ReadRequest(device_id=self._device_id, role=self._role, entities=entities)
             async for reply in self._stub.Read(request, timeout=deadline_s):
                 for entity in reply.entities:
                     yield entity
@@ -167,16 +168,17 @@ class Connection:
         return message
 
     async def _assert(self, election_id: int) -> None:
-        await self._stream.write(
-            p4r.StreamMessageRequest(
-                arbitration=p4r.MasterArbitrationUpdate(
-                    device_id=self._device_id, election_id=U128.encode(election_id)
-                )
-            )
+        arbitration = p4r.MasterArbitrationUpdate(
+            device_id=self._device_id, election_id=U128.encode(election_id)
         )
+        if self._role:
+            arbitration.role.CopyFrom(roles.message(self._role, self._schema.p4info))
+        await self._stream.write(p4r.StreamMessageRequest(arbitration=arbitration))
 
     async def _arbitrated(self, message: p4r.MasterArbitrationUpdate) -> bool:
         """Follow an arbitration message; return whether it settled who we are."""
+        if message.role.name != self._role:
+            raise SwitchError(f"the switch has no roles: it takes {self._role!r} for the default one")
         next_id = self._election.update(message)
         if next_id is not None:
             await self._assert(next_id)

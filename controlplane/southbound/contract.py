@@ -1,7 +1,7 @@
 """The data plane's contract, held against a P4Info: names, columns, widths; and the ids behind them.
 
-Tables and actions are looked up by alias, so an operator's own pipeline that includes the level control
-serves as well as the reference program, whatever else is in it.
+Tables are looked up by alias, and actions by the last part of their name, so an operator's own pipeline that
+includes the level control serves as well as the reference program, whatever else is in it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from finsy.proto import p4i
 
+from controlplane.southbound.tables import FORWARDING_TABLES
 from leveller.errors import UserError
 
 Kind: TypeAlias = Literal["exact", "lpm"]
@@ -57,6 +58,9 @@ CONTRACT: Mapping[str, TableSpec] = {
 }
 """P4Info alias -> what the controller relies on."""
 
+_UNLIMITED = 2**31
+"""For a table whose size the P4Info does not say."""
+
 _MATCH_KINDS = {"exact": p4i.MatchField.EXACT, "lpm": p4i.MatchField.LPM}
 
 
@@ -70,9 +74,11 @@ class ActionIds:
 
 @dataclass(frozen=True, slots=True)
 class TableIds:
-    """A table's id, its key columns' ids and widths in the contract's order, and its actions."""
+    """A table's id and size, its key columns' ids and widths in the contract's order, and its actions."""
 
     id: int
+    size: int
+    """Rows, as P4Info has it: a wish (P4Runtime specification, 9.1)."""
     kind: Kind
     keys: tuple[int, ...]
     widths: tuple[int, ...]
@@ -83,15 +89,18 @@ Binding: TypeAlias = Mapping[str, TableIds]
 
 
 def bind(p4info: p4i.P4Info, source: str) -> Binding:
-    """Return the ids of everything in the contract.
+    """Return the ids of everything in the contract that is there.
 
-    Raises UserError naming the first table, column, action or parameter of ``source`` (the P4Info's file)
-    that is missing or of another width or match kind.
+    A pipeline that forwards in its own way may lack the tables of the reference forwarding. Raises UserError
+    naming the first table, column, action or parameter of ``source`` (the P4Info's file) that is missing or
+    of another width or match kind.
     """
     tables = {table.preamble.alias: table for table in p4info.tables}
     actions = {action.preamble.id: action for action in p4info.actions}
     return {
-        name: _bind_table(name, spec, tables.get(name), actions, source) for name, spec in CONTRACT.items()
+        name: _bind_table(name, spec, tables.get(name), actions, source)
+        for name, spec in CONTRACT.items()
+        if name in tables or name not in FORWARDING_TABLES
     }
 
 
@@ -110,9 +119,11 @@ def _bind_table(
             raise _mismatch(source, f"field {name}.{key} is {fields[key].bitwidth} bits, not {width}")
         if fields[key].match_type != _MATCH_KINDS[spec.kind]:
             raise _mismatch(source, f"field {name}.{key} is not {spec.kind}")
-    there = {actions[ref.id].preamble.alias: actions[ref.id] for ref in table.action_refs}
+    # By the last part of the name: a program may have one action of that name for each of several tables.
+    there = {actions[ref.id].preamble.name.rpartition(".")[2]: actions[ref.id] for ref in table.action_refs}
     return TableIds(
         id=table.preamble.id,
+        size=table.size or _UNLIMITED,
         kind=spec.kind,
         keys=tuple(fields[key].id for key in spec.keys),
         widths=tuple(spec.keys.values()),

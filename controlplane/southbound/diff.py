@@ -55,10 +55,10 @@ class Step(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Changes that do not depend on each other."""
+    """Changes that do not depend on each other, at least one; they can be gone through once."""
 
     step: Step
-    changes: list[Change]
+    changes: Iterator[Change]
 
 
 def plan(
@@ -69,10 +69,11 @@ def plan(
 ) -> Iterator[Phase]:
     """Yield the phases, none of them empty, from ``installed`` to what is wanted.
 
-    ``setup``: the rows of the base and route tables. ``groups``: group -> call of the ranking; None leaves
-    both banks alone. ``flows`` makes the rows of the flow tables, after the flip, which many flows must not
-    delay; None leaves those tables alone. Each phase is worked out when it is asked for, from what
-    ``installed`` holds then: the caller writes a phase and notes it with `apply` before it takes the next.
+    ``setup``: the rows of the base and route tables; a table that it lacks is left alone. ``groups``:
+    group -> call of the ranking; None leaves both banks alone. ``flows`` makes the rows of the flow tables,
+    after the flip, which many flows must not delay; None leaves those tables alone. Each phase is worked out
+    when it is asked for, from what ``installed`` holds then: the caller writes a phase and notes it with
+    `apply` before it takes the next.
     """
     yield from _phase(Step.BASE, _upserts(BASE_TABLES, installed, setup))
     yield from _phase(Step.ROUTES, _upserts(ROUTE_TABLES, installed, setup))
@@ -99,8 +100,9 @@ def apply(installed: Contents, changes: Iterable[Change]) -> None:
 
 
 def _phase(step: Step, changes: Iterable[Change]) -> Iterator[Phase]:
-    if listed := list(changes):
-        yield Phase(step, listed)
+    worked_out = iter(changes)
+    for first in worked_out:
+        yield Phase(step, chain((first,), worked_out))
 
 
 def _ranking(installed: Contents, groups: Mapping[int, Call]) -> Iterator[Phase]:
@@ -111,7 +113,7 @@ def _ranking(installed: Contents, groups: Mapping[int, Call]) -> Iterator[Phase]
     # Groups on their way out go along unchanged: their flows are moved only after the flip.
     along = ((key[1], have[key]) for key in _leaving(have, groups) if key[0] == bank)
     yield from _phase(Step.BANK, _into_bank(1 - bank, have, chain(groups.items(), along)))
-    yield Phase(Step.FLIP, [Change("active_bank", (), Call("set_bank", (1 - bank,)))])
+    yield from _phase(Step.FLIP, [Change("active_bank", (), Call("set_bank", (1 - bank,)))])
 
 
 def _leaving(have: Rows, groups: Mapping[int, Call]) -> list[Key]:
@@ -129,7 +131,7 @@ def _into_bank(bank: int, have: Rows, ranking: Iterable[tuple[Match, Call]]) -> 
 def _upserts(tables: tuple[str, ...], installed: Contents, contents: Contents) -> Iterator[Change]:
     for table in tables:
         have = installed[table]
-        for key, call in contents[table].items():
+        for key, call in contents.get(table, {}).items():
             old = have.get(key)
             if old != call:
                 # A table without a key has its one row from the start.
@@ -138,6 +140,6 @@ def _upserts(tables: tuple[str, ...], installed: Contents, contents: Contents) -
 
 def _deletes(tables: tuple[str, ...], installed: Contents, contents: Contents) -> Iterator[Change]:
     for table in tables:
-        for key in installed[table].keys() - contents[table].keys():
+        for key in installed[table].keys() - contents.get(table, installed[table]).keys():
             if key != ():
                 yield Change(table, key, None)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from finsy.proto import p4r
 
-from controlplane.southbound.contract import Binding, TableIds
+from controlplane.southbound.contract import CONTRACT, Binding, TableIds
 from controlplane.southbound.diff import Change
 from controlplane.southbound.tables import Call, Contents, Key, Match
+from controlplane.southbound.wire import TableWriter, masked
 
 MAX_UPDATES = 1000
 """Updates in a Write: under 160 KB of our rows, far from gRPC's 4 MB, and a status that fits its metadata."""
+
+_INSERT, _MODIFY, _DELETE = map(int, (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE))
 
 _CACHED_UPDATES = 200_000
 
@@ -21,45 +24,45 @@ _CACHED_UPDATES = 200_000
 class Encoder:
     """Makes messages with one program's ids.
 
-    Encoded updates are kept, as rankings come and go between few levels; and a Write is put together from
-    them byte for byte: serialised messages that are concatenated are one message with the fields of all.
+    A Write is put together from updates byte for byte: serialised messages that are concatenated are one
+    message with the fields of all.
     """
 
     def __init__(self, binding: Binding) -> None:
         self._binding = binding
+        self._writers = {name: TableWriter(table) for name, table in binding.items()}
+        self.sizes = {name: table.size for name, table in binding.items()}
+        """Table -> rows that P4Info says it has room for."""
         self._by_id = {table.id: name for name, table in binding.items()}
         self._action_names = {
             (name, action.id): action_name
             for name, table in binding.items()
             for action_name, action in table.actions.items()
         }
-        self._encoded: dict[Change, bytes] = {}
+        self._rankings: dict[Change, bytes] = {}
 
     def encoded(self, change: Change) -> bytes:
-        """Return ``change`` as a serialised WriteRequest of nothing else, to be concatenated."""
-        encoded = self._encoded.get(change)
+        """Return ``change`` as a serialised WriteRequest of nothing else, to be concatenated.
+
+        Those of rankings are kept, as they come and go between few levels.
+        """
+        if change.table != "group_level":
+            return self._encode(change)
+        encoded = self._rankings.get(change)
         if encoded is None:
-            if len(self._encoded) >= _CACHED_UPDATES:
-                self._encoded.clear()
-            encoded = p4r.WriteRequest(updates=[self.update(change)]).SerializeToString()
-            self._encoded[change] = encoded
+            if len(self._rankings) >= _CACHED_UPDATES:
+                self._rankings.clear()
+            encoded = self._rankings[change] = self._encode(change)
         return encoded
 
     def update(self, change: Change) -> p4r.Update:
-        """Return the message for ``change``."""
-        table = self._binding[change.table]
-        entry = p4r.TableEntry(
-            table_id=table.id, match=_match(table, change.key), is_default_action=not table.keys
-        )
-        if change.call is None:
-            kind = p4r.Update.DELETE
-        else:
-            kind = p4r.Update.MODIFY if change.replace else p4r.Update.INSERT
-            action = table.actions[change.call.action]
-            entry.action.action.action_id = action.id
-            for param, value in zip(action.params, change.call.args, strict=True):
-                entry.action.action.params.add(param_id=param, value=canonical(value))
-        return p4r.Update(type=kind, entity=p4r.Entity(table_entry=entry))
+        """Return ``change`` as a message."""
+        return p4r.WriteRequest.FromString(self._encode(change)).updates[0]
+
+    def _encode(self, change: Change) -> bytes:
+        table, key, call, replace = change
+        kind = _DELETE if call is None else _MODIFY if replace else _INSERT
+        return self._writers[table].write_request(kind, key, call)
 
     def read_all(self) -> list[p4r.Entity]:
         """Return the entities that a ReadRequest needs to read back every table of the contract."""
@@ -78,7 +81,7 @@ class Encoder:
 
     def empty(self) -> Contents:
         """Return contents with every table of the contract in it, and no row."""
-        return {name: {} for name in self._binding}
+        return {name: {} for name in CONTRACT}
 
     def decode(self, entry: p4r.TableEntry) -> tuple[str, Key, Call] | None:
         """Return (table, key, call) of an entry read back; None for a table that is not the contract's.
@@ -99,23 +102,6 @@ class Encoder:
         return name, _key(table, entry), Call(call_name, tuple(values.get(param, 0) for param in params))
 
 
-def canonical(value: int) -> bytes:
-    """Return ``value`` as P4Runtime's canonical byte string. Raises OverflowError below 0."""
-    return value.to_bytes((value.bit_length() + 7) // 8 or 1)
-
-
-def _match(table: TableIds, key: Key) -> list[p4r.FieldMatch]:
-    fields = []
-    for field, width, value in zip(table.keys, table.widths, key, strict=True):
-        if isinstance(value, int):
-            fields.append(p4r.FieldMatch(field_id=field, exact=p4r.FieldMatch.Exact(value=canonical(value))))
-        elif value[1]:
-            bits = _masked(value[0], value[1], width)
-            lpm = p4r.FieldMatch.LPM(value=canonical(bits), prefix_len=value[1])
-            fields.append(p4r.FieldMatch(field_id=field, lpm=lpm))
-    return fields
-
-
 def _key(table: TableIds, entry: p4r.TableEntry) -> Key:
     there = {field.field_id: field for field in entry.match}
     key: list[Match] = []
@@ -127,10 +113,5 @@ def _key(table: TableIds, entry: p4r.TableEntry) -> Key:
             key.append((0, 0))
         else:
             length = match.lpm.prefix_len
-            key.append((_masked(int.from_bytes(match.lpm.value), length, width), length))
+            key.append((masked(int.from_bytes(match.lpm.value), length, width), length))
     return tuple(key)
-
-
-def _masked(value: int, prefix_len: int, width: int) -> int:
-    shift = width - prefix_len
-    return value >> shift << shift

@@ -20,9 +20,10 @@ from controlplane.southbound import tables
 from controlplane.southbound.contract import bind
 from controlplane.southbound.encode import Encoder
 from controlplane.southbound.errors import SwitchError
-from controlplane.southbound.session import Session, Target
+from controlplane.southbound.session import Session
 from controlplane.southbound.state import Desired, Held
 from controlplane.southbound.status import Outcome, SwitchStatus
+from controlplane.southbound.target import Target
 
 log = structlog.get_logger()
 
@@ -99,9 +100,22 @@ class Fabric:
         futures = {name: self._sessions[name].submit(each) for name, each in desired.items()}
         return dict(zip(futures, await asyncio.gather(*futures.values()), strict=True))
 
+    def prefer(self, rates: Mapping[int, float]) -> None:
+        """Say whose flows keep their entries where a table has no room for all: ``rates`` is group -> R.
+
+        The lowest goes first; it counts from the next write on, and is looked at again every few seconds.
+        """
+        for session in self._sessions.values():
+            session.prefer(rates)
+
     def status(self) -> Mapping[str, SwitchStatus]:
         """Name -> state of every switch."""
         return {name: self._with_reports(session.status()) for name, session in self._sessions.items()}
+
+    def left_out(self) -> Mapping[str, Mapping[int, int]]:
+        """Name -> group -> flows without an entry, of the switches that have no room for all."""
+        left_out = ((name, session.left_out()) for name, session in self._sessions.items())
+        return {name: groups for name, groups in left_out if groups}
 
     def held(self, switch: str) -> Held | None:
         """Return what the switch holds, as read back or acknowledged since; None while that is not known.

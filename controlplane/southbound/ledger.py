@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from finsy.grpcutil import GRPCStatusCode
 from finsy.p4client import P4Error
 
 from controlplane.southbound.diff import Change, apply
-from controlplane.southbound.tables import Call, Contents, Key
+from controlplane.southbound.tables import FLOW_TABLES, Call, Contents, Key
 
 _DRIFT = (GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS)
 """Errors of an update that show that the switch does not hold what was thought."""
+
+_NO_ROOM = (GRPCStatusCode.RESOURCE_EXHAUSTED, GRPCStatusCode.UNKNOWN)
+"""What a full table answers to an insertion: the specification's code, and bmv2's."""
+
+LIMITED_TABLES = (*FLOW_TABLES, "group_level")
+"""Tables whose rows give way to each other when there is no room for all (see ``room``)."""
 
 
 class DriftError(Exception):
@@ -24,17 +30,24 @@ class Ledger:
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
         self.refused: dict[tuple[str, Key], Call] = {}
-        """Rows that the switch refused: a full table, mostly."""
+        """Rows that the switch refused, but for those in ``no_room``."""
+        self.no_room: dict[tuple[str, Key], Call] = {}
+        """Rows of ``LIMITED_TABLES`` that found a full table, since `take_no_room`."""
         self.reason = ""
         """Why, of the last one, for a person."""
 
-    def worth_writing(self, changes: list[Change]) -> list[Change]:
-        """Return ``changes`` without the rows that were refused before, while nothing has made room."""
-        if not self.refused:
-            return changes
-        return [change for change in changes if self.refused.get(change[:2], change) != change.call]
+    def worth_writing(self, changes: Iterable[Change]) -> Iterator[Change]:
+        """Yield ``changes`` without the rows that were refused before, while nothing has made room."""
+        for change in changes:
+            if not self.refused or self.refused.get(change[:2], change) != change.call:
+                yield change
 
-    def note(self, batch: Sequence[Change], errors: Mapping[int, P4Error], *, strict: bool) -> None:
+    def take_no_room(self) -> dict[tuple[str, Key], Call]:
+        """Return the rows that found a full table since the last call."""
+        taken, self.no_room = self.no_room, {}
+        return taken
+
+    def note(self, batch: Collection[Change], errors: Mapping[int, P4Error], *, strict: bool) -> None:
         """Account for one acknowledged Write with its errors by position.
 
         Raises DriftError, after all of it is accounted for, where ``strict`` and an error shows drift.
@@ -45,7 +58,8 @@ class Ledger:
             accepted = [
                 change for at, change in enumerate(batch) if at not in errors or _gone(change, errors[at])
             ]
-            drift = self._refusals({batch[at]: error for at, error in errors.items()}, strict=strict)
+            failed = {change: errors[at] for at, change in enumerate(batch) if at in errors}
+            drift = self._refusals(failed, strict=strict)
         apply(self.contents, accepted)
         if self.refused:
             freed = {change.table for change in accepted if change.call is None}
@@ -63,8 +77,11 @@ class Ledger:
                 drift = f"{change}: {error.canonical_code.name}"
                 continue
             self.reason = f"{change.table}: {error.canonical_code.name} {error.message}".rstrip()
-            if change.call is not None:
-                self.refused[change.table, change.key] = change.call
+            if change.call is None:
+                continue
+            full = not change.replace and error.canonical_code in _NO_ROOM
+            rows = self.no_room if full and change.table in LIMITED_TABLES else self.refused
+            rows[change.table, change.key] = change.call
         return drift
 
 

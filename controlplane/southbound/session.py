@@ -13,23 +13,22 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
 
 import structlog
 from finsy import P4Schema
 from finsy.proto import p4r
 
-from controlplane.model import FiveTuple
-from controlplane.southbound import diff, tables
+from controlplane.southbound import tables
 from controlplane.southbound.arbitration import Election
-from controlplane.southbound.connection import Connection, LostPrimacyError, OverflowedError
-from controlplane.southbound.diff import Step
-from controlplane.southbound.encode import MAX_UPDATES, Encoder
+from controlplane.southbound.connection import Connection, LostPrimacyError
+from controlplane.southbound.encode import Encoder
 from controlplane.southbound.errors import SwitchError
-from controlplane.southbound.ledger import DriftError, Ledger
-from controlplane.southbound.state import Desired, FlowEntry, Held
+from controlplane.southbound.ledger import Ledger
+from controlplane.southbound.state import Desired, Held
 from controlplane.southbound.status import Outcome, Result, SwitchStatus
+from controlplane.southbound.target import Target
+from controlplane.southbound.writer import Request, Writer
+from leveller.errors import UserError
 
 log = structlog.get_logger()
 
@@ -41,32 +40,6 @@ _IDLE_S = 5.0
 
 _SETTLED_S = 2.0
 """A session that lasted this long was a good one: the pause after it is the first again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A switch to connect to: its name in the configuration, ``host:port``, P4Runtime device id."""
-
-    name: str
-    address: str
-    device_id: int
-
-
-@dataclass(slots=True)
-class _Request:
-    """One ``apply`` of this switch, and how far it has come."""
-
-    desired: Desired
-    done: asyncio.Future[Outcome]
-    since: float = field(default_factory=time.monotonic)
-    flip_s: float | None = None
-    updates: int = 0
-
-    def finish(self, result: Result, refused: int = 0, error: str | None = None) -> None:
-        """Resolve it, once."""
-        if not self.done.done():
-            total_s = time.monotonic() - self.since
-            self.done.set_result(Outcome(result, self.flip_s, total_s, self.updates, refused, error))
 
 
 class Session:
@@ -89,27 +62,25 @@ class Session:
         self._on_packet = on_packet
         self._on_status = on_status
         self._election = Election(election_id)
-        self._wanted = tables.Wanted()
         self._connection: Connection | None = None
         self._ledger: Ledger | None = None
-        self._settled_flows: Mapping[FiveTuple, FlowEntry] | None = None
         self._desired: Desired | None = None
-        self._pending: _Request | None = None
-        self._under_way: _Request | None = None
+        self._pending: Request | None = None
+        self._under_way: Request | None = None
         self._wake = asyncio.Event()
         self.in_order = asyncio.Event()
         """Set while the switch has been read back, or is another controller's."""
         self._sessions = 0
         self._pushes = 0
-        self._batch = MAX_UPDATES
         self._error: str | None = None
         self._log = log.bind(switch=target.name)
+        self._writer = Writer(encoder, self._read_back, lambda: self._pending is not None, self._log)
 
     # -- what the fabric asks
 
     def submit(self, desired: Desired) -> asyncio.Future[Outcome]:
         """Want ``desired`` from now on; the future ends as ``Fabric.apply`` says."""
-        request = _Request(desired, asyncio.get_running_loop().create_future())
+        request = Request(desired, asyncio.get_running_loop().create_future())
         self._desired = desired
         if self._pending is not None:
             self._pending.finish(Result.SUPERSEDED)
@@ -127,13 +98,26 @@ class Session:
         """Return what the switch holds, None while that is not known."""
         return None if self._ledger is None else tables.held(self._ledger.contents)
 
+    def prefer(self, rates: Mapping[int, float]) -> None:
+        """Let groups of the lowest rate keep their flows' entries where there is no room for all."""
+        self._writer.room.rates = rates
+
+    def left_out(self) -> Mapping[int, int]:
+        """Return group -> flows that the switch has no room for."""
+        left_out: Counter[int] = Counter()
+        if self._ledger is not None:
+            for groups in self._writer.room.left_out().values():
+                left_out.update(groups)
+        return left_out
+
     def status(self) -> SwitchStatus:
         """Return the state of the switch as seen now."""
-        contents = {} if self._ledger is None else self._ledger.contents
-        refused = {} if self._ledger is None else self._ledger.refused
+        contents: tables.Contents = {}
+        refused: Mapping[str, int] = {}
         error = self._error
-        if error is None and self._ledger is not None and refused:
-            error = self._ledger.reason
+        if self._ledger is not None:
+            contents, refused = self._ledger.contents, self._writer.refused(self._ledger)
+            error = error or self._writer.reason(self._ledger)
         return SwitchStatus(
             name=self._target.name,
             address=self._target.address,
@@ -142,7 +126,8 @@ class Session:
             error=error,
             active_bank=tables.active_bank(contents) if contents else None,
             entries={table: len(rows) for table, rows in contents.items()},
-            refused=Counter(table for table, _ in refused),
+            refused=refused,
+            left_out=self.left_out(),
             sessions=self._sessions,
             pipeline_pushes=self._pushes,
         )
@@ -159,20 +144,20 @@ class Session:
         """Connect and serve until cancelled; every failure ends in another attempt, after a pause."""
         pause = _BACKOFF_S[0]
         while True:
-            connection = Connection(
-                self._target.address, self._target.device_id, self._schema, self._election, self._deadline_s
-            )
+            connection = None
             began = time.monotonic()
             error = None
             try:
+                connection = Connection(self._target, self._schema, self._election, self._deadline_s)
                 await self._session(connection)
-            except SwitchError as failure:
+            except (SwitchError, UserError) as failure:
                 error = str(failure)
             except Exception as failure:  # noqa: BLE001 - a fault of ours must not cost the switch for good
                 self._log.exception("session failed")
                 error = repr(failure)
             finally:
-                await connection.close()
+                if connection is not None:
+                    await connection.close()
                 self._lost(error)
             if time.monotonic() - began > _SETTLED_S:
                 pause = _BACKOFF_S[0]
@@ -235,6 +220,7 @@ class Session:
         """Be the primary until that changes."""
         if await connection.ensure_pipeline():
             self._pushes += 1
+            self._writer.forget(pushed=True)
             self._log.info("pipeline pushed")
         await self._read_back(connection)
         self._error = None
@@ -243,15 +229,20 @@ class Session:
         while self._election.primary:
             self._wake.clear()
             if self._pending is None:
+                review_s = self._writer.review_in_s()
                 try:
-                    async with asyncio.timeout(_IDLE_S):
+                    async with asyncio.timeout(_IDLE_S if review_s is None else min(review_s, _IDLE_S)):
                         await self._wake.wait()
                 except TimeoutError:
-                    await self._look_in(connection)
+                    if self._writer.review_in_s() == 0.0:
+                        self._again()
+                    else:
+                        await self._look_in(connection)
                 continue
             self._under_way, self._pending = self._pending, None
+            assert self._ledger is not None
             try:
-                await self._bring_up(connection, self._under_way)
+                await self._writer.bring_up(connection, self._under_way, self._ledger)
             except LostPrimacyError:
                 self._under_way.finish(Result.BACKUP)
                 raise
@@ -269,10 +260,11 @@ class Session:
     def _again(self) -> None:
         """Bring the switch to what was last wanted of it, unless something newer already waits."""
         if self._pending is None and self._desired is not None:
-            self._pending = _Request(self._desired, asyncio.get_running_loop().create_future())
+            self._pending = Request(self._desired, asyncio.get_running_loop().create_future())
 
-    async def _read_back(self, connection: Connection) -> None:
-        self._ledger = self._settled_flows = None
+    async def _read_back(self, connection: Connection) -> Ledger:
+        self._ledger = None
+        self._writer.forget()
         contents = self._encoder.empty()
         count = 0
         async for entity in connection.read(self._encoder.read_all()):
@@ -285,50 +277,7 @@ class Session:
                 await asyncio.sleep(0)  # let the other switches' tasks run
         self._ledger = Ledger(contents)
         self.in_order.set()
-
-    async def _bring_up(self, connection: Connection, request: _Request) -> None:
-        """Bring the switch to ``request``; a second surprise in what it holds counts as a refusal."""
-        strict = True
-        while True:
-            assert self._ledger is not None
-            try:
-                return await self._write_plan(connection, request, self._ledger, strict=strict)
-            except DriftError as drift:
-                strict = False
-                self._log.warning("switch holds something else than thought", update=str(drift))
-            except OverflowedError as overflow:
-                if self._batch == 1:
-                    raise
-                self._batch //= 2
-                self._log.warning("smaller writes from now on", updates=self._batch, reason=str(overflow))
-            await self._read_back(connection)
-
-    async def _write_plan(
-        self, connection: Connection, request: _Request, ledger: Ledger, *, strict: bool
-    ) -> None:
-        desired = request.desired
-        groups = None if desired.groups is None else tables.group_rows(desired.groups)
-        flows = None
-        if desired.flows is not None and desired.flows is not self._settled_flows:
-            flows = partial(self._wanted.flows, desired.flows)
-        for phase in diff.plan(ledger.contents, self._wanted.setup(desired.setup), groups, flows):
-            changes = ledger.worth_writing(phase.changes)
-            for start in range(0, len(changes), self._batch):
-                batch = changes[start : start + self._batch]
-                errors = await connection.write([self._encoder.encoded(change) for change in batch])
-                request.updates += len(batch)
-                ledger.note(batch, errors, strict=strict)
-                if self._pending is not None and phase.step > Step.FLIP:
-                    # A newer ranking goes before the rest of the flows; this batch was progress.
-                    return request.finish(Result.SUPERSEDED)
-            if phase.step is Step.FLIP:
-                if ledger.refused.get(phase.changes[0][:2]):
-                    raise SwitchError(f"the flip was refused ({ledger.reason})")
-                request.flip_s = time.monotonic() - request.since
-        if ledger.refused and request.updates:
-            self._log.warning("entries refused", count=len(ledger.refused), last=ledger.reason)
-        self._settled_flows = desired.flows
-        return request.finish(Result.APPLIED, len(ledger.refused))
+        return self._ledger
 
     def _lost(self, error: str | None) -> None:
         """Note that the session is over, or never came about; ``error`` is None where it was ended here."""

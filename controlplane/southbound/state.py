@@ -59,14 +59,15 @@ class Setup:
     ``burst_gap_us``: a pause at least this long in a flow starts a new burst.
     ``node_id``: the switch's number in INT stacks, unique in the fabric.
     ``host_ports``: not trusted, and where probes are sunk; ``fabric_ports``: to other switches.
-    ``routes``: prefix -> next hops; more than one are ECMP, hashed with ``ecmp_seed``.
+    ``routes``: prefix -> next hops; more than one are ECMP, hashed with ``ecmp_seed``. None: forwarding is
+    another controller's, and its tables are left alone.
     """
 
     level_queue: Mapping[int, LevelQueue]
     node_id: int
     host_ports: frozenset[int]
     fabric_ports: frozenset[int] = frozenset()
-    routes: Mapping[Network, tuple[NextHop, ...]] = field(default_factory=dict)
+    routes: Mapping[Network, tuple[NextHop, ...]] | None = field(default_factory=dict)
     ecmp_seed: int = 0
     default_level: int = 0
     control_level: int = 0
@@ -80,7 +81,7 @@ class Desired:
     ``flows`` and ``groups`` None mean: leave those that are there as they are (a controller that has just
     started and has not heard its agents yet). Pass the same mapping object again where nothing in it
     changed, and never alter one that was passed: that is what makes a re-ranking cheap with many flows.
-    Flows are inserted in their mapping's order: where a table may be full, put first what must fit.
+    Where a table has no room for all flows, `Fabric.prefer` says whose keep their entries.
     A flow whose group has no entry in ``groups`` runs at the switch's default level.
     """
 

@@ -33,7 +33,7 @@ class Outcome:
     updates: int = 0
     """P4Runtime updates sent."""
     refused: int = 0
-    """Wanted entries that the switch does not hold because it refused them (a full table)."""
+    """Wanted entries that the switch does not hold, because it refused them or has no room."""
     error: str | None = None
 
 
@@ -51,7 +51,9 @@ class SwitchStatus:
     entries: Mapping[str, int] = field(default_factory=dict)
     """Table -> entries the switch holds."""
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Table -> wanted entries that the switch refused."""
+    """Table -> wanted entries that the switch does not hold: it refused them, or has no room."""
+    left_out: Mapping[int, int] = field(default_factory=dict)
+    """Group -> flows that run at the default level, since the switch has no room for their entries."""
     sessions: int = 0
     """Connections made so far that got as far as arbitration."""
     pipeline_pushes: int = 0

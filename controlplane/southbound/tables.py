@@ -47,15 +47,16 @@ BASE_TABLES = (
     "ecmp",
 )
 """Tables that others rely on, and the rest of the configuration's."""
+FORWARDING_TABLES = (*ROUTE_TABLES, "ecmp", "ecmp_seed")
+"""Tables that may be another controller's."""
 
 
 def setup_rows(setup: Setup) -> Contents:
-    """Return the rows of every table that the configuration alone decides."""
+    """Return the rows of every table that the configuration alone decides; others' tables are not there."""
     rows: Contents = {table: {} for table in BASE_TABLES + ROUTE_TABLES}
     rows["default_level"][()] = Call("set_default_level", (setup.default_level, setup.control_level))
     rows["burst_gap"][()] = Call("set_burst_gap", (setup.burst_gap_us,))
     rows["int_node"][()] = Call("set_int_node", (setup.node_id,))
-    rows["ecmp_seed"][()] = Call("set_seed", (setup.ecmp_seed,))
     for level, (queue, dscp) in setup.level_queue.items():
         rows["level_queue"][level,] = Call("set_queue", (queue, dscp or 0, int(dscp is not None)))
     for port in setup.host_ports:
@@ -63,6 +64,9 @@ def setup_rows(setup: Setup) -> Contents:
     for port in setup.fabric_ports:
         rows["edge_port"][port,] = Call("fabric_facing")
         rows["int_sink"][port,] = Call("relay")
+    if setup.routes is None:
+        return {table: these for table, these in rows.items() if table not in FORWARDING_TABLES}
+    rows["ecmp_seed"][()] = Call("set_seed", (setup.ecmp_seed,))
     ecmp_group: dict[tuple[NextHop, ...], int] = {}
     for network, hops in sorted(setup.routes.items(), key=lambda route: str(route[0])):
         prefix = (int(network.network_address), network.prefixlen)
@@ -83,14 +87,17 @@ def setup_rows(setup: Setup) -> Contents:
 def flow_rows(flows: Mapping[FiveTuple, FlowEntry]) -> Contents:
     """Return the rows of the four flow tables."""
     rows: Contents = {table: {} for table in FLOW_TABLES}
-    for flow, entry in flows.items():
-        source, destination, protocol, source_port, destination_port, qp = flow
-        version = source.version
+    of_version = {
+        version: (rows[f"flow_group_v{version}"], rows[f"flow_group_qp_v{version}"]) for version in (4, 6)
+    }
+    for (source, destination, protocol, source_port, destination_port, qp), entry in flows.items():
+        five_tuples, queue_pairs = of_version[source.version]
+        # Call("set_group", entry) in a third of the time: there may be 100,000 of them.
+        call = tuple.__new__(Call, ("set_group", entry))
         if qp:
-            rows[f"flow_group_qp_v{version}"][int(source), int(destination), qp] = Call("set_group", entry)
+            queue_pairs[int(source), int(destination), qp] = call
         else:
-            key = (int(source), int(destination), protocol, source_port, destination_port)
-            rows[f"flow_group_v{version}"][key] = Call("set_group", entry)
+            five_tuples[int(source), int(destination), protocol, source_port, destination_port] = call
     return rows
 
 

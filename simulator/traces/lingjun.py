@@ -9,6 +9,7 @@ counts the worker's GPUs.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ JOB_COLUMNS = (
     *("job_name", "model"),
     *("gmt_job_submitted", "gmt_job_running", "gmt_job_stopped", "gmt_job_finished"),
 )
+DIGITS = re.compile(r"[0-9]{1,9}")
 WORKER_COLUMNS = ("job_name", "host_ip", "RES")
 
 
@@ -72,13 +74,15 @@ def _read_workers(report: Report) -> dict[str, _Workers]:
 
 def _gpus(text: str) -> int:
     try:
-        resources_of = json.loads(text)
-        count = int(resources_of.get("nvidia.com/gpu", 0))
-    except (ValueError, TypeError, AttributeError):
-        raise BadRowError("with a RES that does not say how many GPUs") from None
-    if count < 0:
-        raise BadRowError("with a RES that does not say how many GPUs")
-    return count
+        count = json.loads(text).get("nvidia.com/gpu", 0)
+    except (ValueError, AttributeError, RecursionError):
+        count = None
+    # A number, or the text of one; not a truth value, which Python takes for a number, and not half a GPU.
+    if type(count) is int and count >= 0:
+        return count
+    if isinstance(count, str) and DIGITS.fullmatch(count):
+        return int(count)
+    raise BadRowError("with a RES that does not say how many GPUs")
 
 
 def _job(row: Mapping[str, str], workers: Mapping[str, _Workers]) -> TraceJob:

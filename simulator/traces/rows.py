@@ -70,10 +70,13 @@ def rows(report: Report, columns: Sequence[str]) -> Iterator[tuple[int, Mapping[
             missing = [name for name in columns if name not in (reader.fieldnames or ())]
             if missing:
                 raise UserError(f"{path} lacks the column {missing[0]}", f"it needs {', '.join(columns)}")
+            before = reader.line_num
             for row in reader:
                 report.rows += 1
+                several, before = reader.line_num - before > 1, reader.line_num
                 if any(row[name] is None for name in columns):
-                    report.skip(reader.line_num, "cut short")
+                    # A quote that nobody closes takes all the lines that follow for its own.
+                    report.skip(reader.line_num, "cut short, with an open quote" if several else "cut short")
                 else:
                     yield reader.line_num, row
     except OSError as error:

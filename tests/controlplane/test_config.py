@@ -9,6 +9,7 @@ import pytest
 import p4src
 from controlplane.config import load
 from controlplane.policies import Scope
+from controlplane.southbound import Target
 from leveller.errors import UserError
 
 SWITCH = """
@@ -127,6 +128,23 @@ def test_intensity_from_the_jobs(read):
     assert (config.intensity("a"), config.intensity("b")) == (2.5, 0.0)
 
 
+def test_a_program_of_ones_own(read, tmp_path):
+    own = p4src.program("l2")
+    option = f'[controller]\nprogram = "{own.json}"\n'
+    program = read(option + SWITCH).program()
+    assert (program.json, program.p4info) == (own.json, own.p4info)
+    assert read(SWITCH).program() == p4src.program("v1model")
+    hop = '{ port = 1, mac = "02:00:00:00:00:01" }'
+    routes = f'[[switches.routes]]\nprefix = "10.0.0.0/8"\nnext_hops = [{hop}]\n'
+    with pytest.raises(UserError, match=r"S1 has routes, but l2\.p4info\.txtpb has no table 'ipv4_lpm'"):
+        read(option + SWITCH + routes)
+    (tmp_path / "mine.json").write_text("{}")
+    with pytest.raises(
+        UserError, match=r"controller.program: there is no .*/mine.p4info.txtpb: make both: p4c"
+    ):
+        read(f'[controller]\nprogram = "{tmp_path / "mine.json"}"\n' + SWITCH)
+
+
 def levels(text):
     return f"[levels]\n{text}\n" + SWITCH
 
@@ -213,6 +231,12 @@ ROUTE = '[[switches.routes]]\nprefix = "10.0.1.0/24"\nnext_hops = [{ port = 1, m
         (SWITCH.replace("ports = [1, 2, 3]", "ports = [1, 2, 2]"), ["ports has 2 twice"]),
         (SWITCH.replace("host_ports = [1, 2]", "host_ports = [1, 4]"), ["host_ports has 4"]),
         (SWITCH + "queues = 9", ["switches.0.queues = 9"]),
+        (SWITCH + 'cert = "c.pem"', ["cert and key go together; give both or none"]),
+        (SWITCH + 'cert = "c.pem"\nkey = "c.key"', ["cert is for TLS, which wants a ca"]),
+        (SWITCH + 'server_name = "s1"', ["server_name is for TLS, which wants a ca"]),
+        (SWITCH + 'ca = "none.pem"', ["switch S1: none.pem does not exist: give a PEM file"]),
+        (SWITCH + 'role = ""', ["switches.0.role", "'' is not a name"]),
+        (SWITCH + 'interfaces = { 510 = "eth0" }', ["switches.0.interfaces.510"]),
         (SWITCH + ROUTE.replace("port = 1", "port = 4"), ["route to 10.0.1.0/24 uses port 4"]),
         (
             SWITCH + ROUTE.replace("10.0.1.0", "10.0.1.1"),
@@ -234,6 +258,12 @@ def test_each_mistake_is_one_line_with_field_and_mend(read, text, words):
     assert "\n" not in message
     for word in words:
         assert word in message
+
+
+def test_a_switch_as_the_southbounds(read):
+    switch = read(SWITCH + 'role = "levels"\ninterfaces = { 1 = "s1-eth1" }').switches[0]
+    assert switch.target() == Target("S1", "127.0.0.1:50051", 1, "levels")
+    assert switch.interfaces == {1: "s1-eth1"}
 
 
 def test_a_level_must_not_be_marked_as_int_is(read):

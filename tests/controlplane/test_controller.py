@@ -6,6 +6,7 @@ tests in mininet-tests send it through real ports.
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import shutil
 import socket
@@ -19,6 +20,7 @@ from pathlib import Path
 import grpc
 import pytest
 from leveller_proto import agent_pb2, agent_pb2_grpc
+from structlog.testing import capture_logs
 
 import p4src
 from controlplane.config import Config
@@ -88,9 +90,10 @@ def settings(tmp_path, switch, **sections):
 
 
 @contextlib.asynccontextmanager
-async def running(config):
+async def running(config, program=None):
     stop = asyncio.Event()
     controller = Controller(config)
+    controller._program = program or controller._program
     life = asyncio.create_task(controller.run(stop))
     await asyncio.wait((life, controller.listening), return_when=asyncio.FIRST_COMPLETED)
     if life.done():
@@ -311,3 +314,48 @@ async def test_rankings_that_take_long_leave_its_peers_as_much_time(tmp_path, mo
             await asyncio.sleep(0)
             free_s += took if (took := time.monotonic() - now) < 0.04 else 0.0
         assert free_s > 0.3
+
+
+async def test_flows_without_room_are_counted_and_shown_until_there_is_room(switch, tmp_path):
+    """The switch takes two flows: jobs with the lowest R keep theirs, another's run at the default level."""
+    program = p4src.program("v1model")
+    small = json.loads(program.json.read_text())
+    for table in small["pipelines"][0]["tables"]:
+        if table["name"].endswith("flow_group_v4"):
+            table["max_size"] = 2
+    made = dataclasses.replace(program, json=tmp_path / "small.json")
+    made.json.write_text(json.dumps(small))
+    with capture_logs() as logs:
+        async with (
+            running(settings(tmp_path, switch), made) as controller,
+            agent(controller, 1) as one,
+            agent(controller, 2) as other,
+            agent(controller, 3) as third,
+        ):
+            await two_jobs(controller, one, other)
+            await until(lambda: is_held(controller, (BOTH, {1: 3, 2: 2})))
+            await third.report(job="c", iterations=9, flows=[flow(3)], full=True)
+            await third.probe()
+            sunk(controller, flow(3), 3)
+            await until(lambda: left_out_is(controller, {"c": 1}))
+            seen = (await status(controller))["switches"][0]
+            assert seen["refused"] == {"flow_group_v4": 1}
+            assert seen["error"].startswith("flow_group_v4: no room for 1 of 3 flows")
+            assert await held(controller) == (BOTH, {1: 3, 2: 2, 3: 1})
+            await other.report(job="b", iterations=9, ended=True, full=True)
+            there = {flow(1): FlowEntry(1, 1), flow(3): FlowEntry(3, 3)}
+            await until(lambda: is_held(controller, (there, {1: 3, 3: 2})))
+            await until(lambda: left_out_is(controller, {}))
+    told = [line for line in logs if line["event"].startswith("a switch has")]
+    assert [line["event"] for line in told] == [
+        "a switch has no room for all flows",
+        "a switch has room for all flows again",
+    ]
+    assert (told[0]["jobs"], told[0]["flows"], told[0]["level"]) == ("c", 1, 0)
+
+
+async def left_out_is(controller, jobs):
+    """Whether the status and the metrics say so."""
+    value = controller._metrics.registry.get_sample_value("leveller_flows_left_out", {"switch": "S1"})
+    shown = (await status(controller))["switches"][0]["left_out"]
+    return (shown, value) == (jobs, float(sum(jobs.values())))

@@ -4,6 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
+import p4src
 from controlplane.config import Config
 from controlplane.desired import Builder, setups
 from controlplane.groups import GroupTable
@@ -40,6 +41,19 @@ def test_the_setup_is_the_configurations(config):
     assert (setup.default_level, setup.control_level, setup.burst_gap_us, setup.node_id) == (1, 2, 70, 1)
     assert (setup.host_ports, setup.fabric_ports, setup.ecmp_seed) == ({1, 2}, {3}, 4)
     assert setup.routes == {ip_network("10.0.1.0/24"): (NextHop(1, "02:00:00:00:00:01"),)}
+
+
+def test_without_routes_a_role_leaves_forwarding_to_the_other_controller():
+    config = Config.model_validate({"switches": [switch(1, role="levels"), switch(2)]})
+    assert setups(config)["S1"].routes is None
+    assert setups(config)["S2"].routes == {}
+
+
+def test_a_pipeline_of_ones_own_has_no_routes_where_it_has_no_tables_for_them():
+    config = Config.model_validate(
+        {"controller": {"program": str(p4src.program("l2").json)}, "switches": [switch(1)]}
+    )
+    assert setups(config)["S1"].routes is None
 
 
 def test_a_flow_is_only_on_the_switches_of_its_path_and_a_level_is_its_egress_links(config):

@@ -375,3 +375,19 @@ def test_a_controller_killed_while_it_settles_forgets_nothing():
     step = second.step(18 * SECOND)
     assert step.jobs["a"].t_ideal_ns == 2 * SECOND
     assert second.to_save() == first.to_save()
+
+
+@pytest.mark.parametrize("profile", [False, True])
+def test_a_ranking_that_changes_nothing_costs_nothing_and_says_nothing(profile):
+    controller = engine(config(policy={"profile": profile}))
+    two_jobs(controller)
+    first = controller.step(10 * SECOND)
+    second = controller.step(11 * SECOND)
+    assert second.changes == []
+    assert all(second.desired[name].groups is first.desired[name].groups for name in ("S1", "S2"))
+    assert profile or second.levels is first.levels
+    assert {name: (change.now_ns, change.groups) for name, change in controller.changed.items()} == {
+        "a": (10 * SECOND, 1),
+        "b": (10 * SECOND, 1),
+    }
+    assert "R 0.500 after 5 iterations" in controller.changed["b"].reason

@@ -48,6 +48,19 @@ def test_a_flow_that_closes_and_opens_in_one_report_is_new():
     assert flows.known[flow(1)].bytes_sent == 5
 
 
+def test_flows_are_ranked_once_they_have_sent_enough_and_are_no_control():
+    flows = Flows(100)
+    change = flows.observe("h1", report(FlowReport(flow(1), "a", 99), FlowReport(flow(2), "a", 500, True)))
+    assert (change.ranked, list(flows.ranked())) == (False, [])
+    assert flows.observe("h1", report(FlowReport(flow(1), "a", 100))).ranked
+    assert not flows.observe("h1", report(FlowReport(flow(2), "a", 900, True))).ranked
+    assert list(flows.ranked()) == [(flow(1), "a")]
+    # It is a collective after all.
+    assert flows.observe("h1", report(FlowReport(flow(2), "a", 900, False))).ranked
+    assert list(flows.ranked()) == [(flow(1), "a"), (flow(2), "a")]
+    assert flows.observe("h1", report(FlowReport(flow(2), "a", 900, True))).ranked
+
+
 def test_forgetting_a_host_closes_its_flows():
     flows = Flows(100)
     flows.observe("h1", report(FlowReport(flow(1), "a", 1)))

@@ -24,6 +24,17 @@ def test_path_of_nodes_and_egress_ports():
     assert path_of(report(*VIA), NODES) == PATH
 
 
+def test_a_switch_that_adds_no_hop_is_on_the_path_by_its_cable():
+    behind = {Link("S3", 1): Link("V1", 5)}
+    through_it = report(Hop(21, 1, 2), Hop(12, 3, 1))
+    assert path_of(through_it, NODES, behind) == (Link("V1", 5), Link("S3", 2), Link("S2", 1))
+    elsewhere = report(Hop(21, 4, 2), Hop(12, 3, 1))
+    assert path_of(elsewhere, NODES, behind) == (Link("S3", 2), Link("S2", 1))
+    paths = Paths(NODES, behind=behind)
+    paths.add(FLOW)
+    assert paths.sunk(through_it, 0.0).path == (Link("V1", 5), Link("S3", 2), Link("S2", 1))
+
+
 @pytest.mark.parametrize(
     ("bad", "says"),
     [

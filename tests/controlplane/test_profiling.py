@@ -3,6 +3,8 @@
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.config import ProfilingSection
 from controlplane.profiling import Profiler, State
@@ -33,11 +35,11 @@ def profiler():
     return Profiler(SETTINGS, Random(1))
 
 
-def step(profiler, now_s, jobs, components, given=None, ready=None):
-    profiler.step(round(now_s * SECOND), jobs, given or {}, jobs if ready is None else ready, components)
+def step(profiler, now_s, jobs, components, fixed=None, ready=None):
+    profiler.step(round(now_s * SECOND), jobs, fixed or {}, jobs if ready is None else ready, components)
 
 
-def test_a_stable_job_is_measured_by_the_mean_of_its_window(profiler):
+def test_a_stable_job_is_measured_by_the_median_of_its_window(profiler):
     step(profiler, 10, "a", alone("a"))
     assert profiler.profiling() == {"a"}
     assert not profiler.observe("a", iterations(10, 5, 2.0, 2.04), 20 * SECOND)
@@ -45,6 +47,44 @@ def test_a_stable_job_is_measured_by_the_mean_of_its_window(profiler):
     assert profiler.profiling() == frozenset()
     assert profiler.state("a") is State.MEASURED
     assert profiler.t_ideal_ns("a") == pytest.approx(2.02 * SECOND, abs=1)
+    # Spread 1.4826 * 0.02 s of 3 samples: half-width 0.042 s, that is 2.1 %, of (1 - 1/3).
+    assert profiler.confidence("a") == pytest.approx(0.6527, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("durations", "t_ideal"),
+    [
+        ([40, 9, 3, 2.0, 2.01, 2.02], 2.01),  # warm-up and compilation
+        ([2.0, 30, 2.02, 31, 2.01], 2.01),  # a checkpoint after every other iteration
+        ([2.0, 2.5, 2.02, 2.5, 2.01], 2.01),  # as many evaluations
+        ([1.2, 2.0, 2.02, 2.01], 2.01),  # one that a stamp made too short
+    ],
+)
+def test_pauses_neither_count_nor_begin_the_measurement_anew(profiler, durations, t_ideal):
+    step(profiler, 10, "a", alone("a"))
+    made = iterations(10, *durations)
+    assert not profiler.observe("a", made[:-1], 60 * SECOND)
+    assert profiler.observe("a", made[-1:], 60 * SECOND)
+    assert profiler.t_ideal_ns("a") == pytest.approx(t_ideal * SECOND, abs=1)
+    assert 0.6 < profiler.confidence("a") < 1
+
+
+@given(
+    st.floats(0.2, 20),
+    st.lists(st.sampled_from([1.5, 2, 3, 5, 10, 1000]), max_size=6, unique=True),
+    st.lists(st.integers(0, 4), max_size=1),
+    st.integers(0, 2**16),
+)
+def test_t_ideal_is_right_whatever_pauses_there_are(truth, warm_up, pauses, seed):
+    random = Random(seed)
+    calm = [truth * random.uniform(1, 1.01) for _ in range(5)]
+    for place in pauses:
+        calm.insert(place, truth * random.uniform(1.2, 50))
+    profiler = Profiler(SETTINGS.model_copy(update={"max_iterations": 20}), Random(1))
+    step(profiler, 0, "a", alone("a"))
+    assert profiler.observe("a", iterations(0, *(truth * factor for factor in warm_up), *calm), SECOND)
+    measured = profiler.t_ideal_ns("a") / SECOND
+    assert measured == pytest.approx(truth, rel=0.0101)
 
 
 def test_iterations_that_began_before_the_profiling_do_not_count(profiler):
@@ -92,6 +132,7 @@ def test_unstable_iterations_end_with_the_fastest(profiler):
     step(profiler, 0, "a", alone("a"))
     assert profiler.observe("a", iterations(0, 5, 2, 5, 3, 5, 2), 30 * SECOND)
     assert profiler.t_ideal_ns("a") == 2 * SECOND
+    assert profiler.confidence("a") == 0
 
 
 def test_time_is_bounded(profiler):
@@ -109,9 +150,10 @@ def test_time_is_bounded(profiler):
 
 def test_a_given_t_ideal_is_never_measured(profiler):
     for now in (0, 10**6):
-        step(profiler, now, "a", alone("a"), given={"a": 3 * SECOND})
+        step(profiler, now, "a", alone("a"), fixed={"a": 3 * SECOND})
         assert profiler.state("a") is State.MEASURED
         assert profiler.t_ideal_ns("a") == 3 * SECOND
+        assert profiler.confidence("a") == 1
 
 
 def test_a_job_is_measured_again_between_half_and_one_and_a_half_intervals_later():
@@ -148,6 +190,7 @@ def test_a_saved_t_ideal_is_taken_over_once():
     profiler = Profiler(SETTINGS, Random(1), {"a": 4 * SECOND})
     step(profiler, 0, "a", alone("a"))
     assert (profiler.state("a"), profiler.t_ideal_ns("a")) == (State.MEASURED, 4 * SECOND)
+    assert profiler.confidence("a") is None
     step(profiler, 1, "", [])
     step(profiler, 2, "a", alone("a"))
     assert profiler.state("a") is State.PROFILING

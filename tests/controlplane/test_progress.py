@@ -2,8 +2,8 @@
 
 import pytest
 
-from controlplane.progress import Iteration, Progress, rate
-from controlplane.reports import HostReport, JobReport
+from controlplane.progress import KEEP_OVER, Iteration, Over, Progress, rate
+from controlplane.reports import HostReport, JobReport, Timing
 
 SECOND = 10**9
 
@@ -41,6 +41,57 @@ def test_t0_is_the_start_on_the_controllers_clock(progress):
     assert state.t0_ns == 40 * SECOND
     assert state.rate(SECOND, 100 * SECOND, new=False) == 0.5
     assert state.rate(SECOND, 101 * SECOND, new=False) == 30 / 61
+
+
+def test_what_the_log_does_not_tell_yet_counts_as_estimated(progress):
+    told = job(iterations=100)._replace(estimated=20, estimated_error=3, log_format="megatron")
+    progress.observe("h1", report(240, told), 240 * SECOND)
+    state = only(progress, 240)
+    assert (state.iterations, state.estimated, state.estimated_error, state.log_format) == (
+        100,
+        20,
+        3,
+        "megatron",
+    )
+    assert state.rate(SECOND, 240 * SECOND, new=False) == 0.5
+
+
+def test_an_estimate_beyond_belief_is_refused(progress):
+    seen = progress.observe("h1", report(1, job()._replace(estimated=10**12)), SECOND)
+    assert seen.refused == ["job 'a': 1000000000000 iterations in 1000000000 ns"]
+
+
+def test_no_progress_source_is_never_r_0_but_one_that_may_yet_be_is(progress):
+    none = job(source=False)._replace(source="none")
+    progress.observe("h1", report(10, none), 10 * SECOND)
+    state = only(progress, 10)
+    assert (state.no_source, state.rate(None, 10 * SECOND, new=True)) == (True, 1.0)
+    progress.observe("h2", report(10, job(source=False)._replace(source="stdout")), 10 * SECOND)
+    state = only(progress, 10)
+    assert (state.no_source, state.rate(None, 10 * SECOND, new=True)) == (False, 0.0)
+
+
+def test_how_the_last_jobs_ended_is_remembered(progress):
+    for host in ("h1", "h2"):
+        progress.observe(host, report(10, job(iterations=5), job("b")), 10 * SECOND)
+    progress.observe("h1", report(20, job(iterations=7, running=False)), 20 * SECOND)
+    assert progress.over == {"a": Over("h1", 7, False, 20 * SECOND)}
+    progress.observe("h2", report(21, job(iterations=6, running=False)._replace(died=True)), 21 * SECOND)
+    assert progress.over == {"a": Over("h2", 7, True, 21 * SECOND)}
+    progress.observe("h1", report(22, job(iterations=1, started=21 * SECOND)), 22 * SECOND)
+    assert progress.over == {}
+
+
+def test_jobs_that_are_over_are_remembered_within_bounds(progress):
+    for number in range(2 * KEEP_OVER):
+        progress.observe("h1", report(10 + number, job(f"j{number}")), (10 + number) * SECOND)
+        progress.observe("h1", report(10 + number, job(f"j{number}", running=False)), (10 + number) * SECOND)
+    assert list(progress.over) == [f"j{number}" for number in range(KEEP_OVER, 2 * KEEP_OVER)]
+
+
+def test_a_job_that_hangs_is_there(progress):
+    progress.observe("h1", report(10, job(iterations=5)._replace(hung=True)), 10 * SECOND)
+    assert only(progress, 10).hung
 
 
 def test_later_arrivals_do_not_move_t0(progress):
@@ -191,3 +242,19 @@ def test_one_host_cannot_fill_the_memory_with_jobs(progress):
     for number in range(300):
         progress.observe("h1", report(10, job(str(number))), 10 * SECOND)
     assert len(progress.jobs(10 * SECOND)) == 256
+
+
+def test_brief_flows_add_up_over_hosts_and_communicators_do_not(progress):
+    for host, flows, communicators in (("h1", 3, 2), ("h2", 4, 1)):
+        told = job()._replace(brief_flows=flows, communicators=communicators)
+        progress.observe(host, report(1, told, full=True), SECOND)
+    assert (only(progress, 1).brief_flows, only(progress, 1).communicators) == (7, 2)
+
+
+def test_timing_is_of_the_first_host_with_a_log_that_has_one(progress):
+    timing, other = Timing(SECOND, 0, 20, 0.9), Timing(2 * SECOND, 0, 20, 0.9)
+    progress.observe("h1", report(1, job(source=False)._replace(timing=other), full=True), SECOND)
+    assert only(progress, 1).timing is None
+    progress.observe("h3", report(1, job()._replace(timing=other), full=True), SECOND)
+    progress.observe("h2", report(1, job()._replace(timing=timing), full=True), SECOND)
+    assert only(progress, 1).timing == timing

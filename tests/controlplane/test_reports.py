@@ -15,6 +15,8 @@ from controlplane.reports import (
     MAX_JOBS,
     FlowReport,
     JobReport,
+    QueuePairReport,
+    Timing,
     decode,
     decode_addresses,
     decode_flow,
@@ -57,6 +59,31 @@ def test_what_is_no_flow_of_the_host_is_refused(message, reason):
         decode_flow(message, HOME)
 
 
+@pytest.mark.parametrize(
+    ("state", "running", "hung"),
+    [
+        (agent_pb2.JOB_STATE_RUNNING, True, False),
+        (agent_pb2.JOB_STATE_HUNG, True, True),
+        (agent_pb2.JOB_STATE_ENDED, False, False),
+        (agent_pb2.JOB_STATE_DIED, False, False),
+    ],
+)
+def test_how_a_job_is_and_where_its_progress_is_read(state, running, hung):
+    message = agent_pb2.JobProgress(
+        job="a",
+        state=state,
+        source="pipe",
+        log_format="x\x1b[31m",
+        iterations=300,
+        estimated=37,
+        estimated_error=2,
+    )
+    (job,) = decode(agent_pb2.Report(jobs=[message]), HOME)[0].jobs
+    assert (job.running, job.hung, job.source, job.log_format) == (running, hung, "pipe", "?")
+    assert job.died == (state == agent_pb2.JOB_STATE_DIED)
+    assert (job.iterations, job.estimated, job.estimated_error) == (300, 37, 2)
+
+
 def test_a_report_keeps_its_good_parts():
     good = agent_pb2.JobProgress(
         job="a", state=agent_pb2.JOB_STATE_RUNNING, log_format="nanogpt", iterations=3, started_ns=1,
@@ -76,11 +103,95 @@ def test_a_report_keeps_its_good_parts():
         ),
         HOME,
     )
-    assert report.jobs == (JobReport("a", True, True, 3, 1, 9, (2, 3)),)
+    assert report.jobs == (JobReport("a", True, True, 3, 1, 9, (2, 3), log_format="nanogpt"),)
     assert report.flows == (FlowReport(V4, "a", 7),)
     assert report.closed == (V6,)
     assert (report.monotonic_ns, report.full) == (10, True)
     assert len(refused) == 5
+
+
+def test_control_flows_are_told_apart():
+    kinds = [
+        agent_pb2.FLOW_KIND_UNSPECIFIED,
+        agent_pb2.FLOW_KIND_COLLECTIVE,
+        agent_pb2.FLOW_KIND_CONTROL,
+    ]
+    flows = [agent_pb2.FlowState(tuple=encode_flow(V4), job="a", kind=kind) for kind in kinds]
+    assert [flow.control for flow in decode(agent_pb2.Report(flows=flows), HOME)[0].flows] == [
+        False,
+        False,
+        True,
+    ]
+
+
+TIMING = agent_pb2.Timing(
+    iteration_ns=10**9, spread_ns=10**6, iterations=20, confidence=0.5, communication_ns=2 * 10**8, slack_ns=0
+)
+
+
+def test_timing_of_an_iteration():
+    def decoded(**fields):
+        message = agent_pb2.Timing()
+        message.CopyFrom(TIMING)
+        for name, value in fields.items():
+            setattr(message, name, value)
+        job = agent_pb2.JobProgress(job="a", state=agent_pb2.JOB_STATE_RUNNING, timing=message)
+        return decode(agent_pb2.Report(jobs=[job]), HOME)[0].jobs[0].timing
+
+    assert decoded() == Timing(10**9, 10**6, 20, 0.5, 2 * 10**8, 0, False)
+    assert decoded(slack_confirmed=True).slack_confirmed
+    job = agent_pb2.JobProgress(job="a", state=agent_pb2.JOB_STATE_RUNNING, brief_flows=3)
+    job.communicators.add(id=7)
+    told = decode(agent_pb2.Report(jobs=[job]), HOME)[0].jobs[0]
+    assert (told.brief_flows, told.communicators, told.timing) == (3, 1, None)
+    for bad in (
+        {"iteration_ns": 0},
+        {"iteration_ns": 10**18},
+        {"confidence": 1.5},
+        {"confidence": float("nan")},
+        {"communication_ns": 10**9 + 1},
+        {"slack_ns": 10**9 + 1},
+    ):
+        assert decoded(**bad) is None
+    unmeasured = agent_pb2.Timing(iteration_ns=5, confidence=1)
+    job = agent_pb2.JobProgress(job="a", state=agent_pb2.JOB_STATE_RUNNING, timing=unmeasured)
+    assert decode(agent_pb2.Report(jobs=[job]), HOME)[0].jobs[0].timing == Timing(
+        5, 0, 0, 1.0, None, None, False
+    )
+
+
+def test_queue_pairs():
+    def pair(**fields):
+        given = {"source": V4.source.packed, "job": "a", "local_qp": 3, "remote_qp": 8, "source_port": 50_000}
+        return agent_pb2.QueuePair(**given | fields)
+
+    def decoded(*pairs):
+        return decode(agent_pb2.Report(queue_pairs=agent_pb2.QueuePairs(pairs=pairs)), HOME)
+
+    report, refused = decoded(pair(communicator=7))
+    assert (report.queue_pairs, refused) == ((QueuePairReport(V4.source, "a", 3, 8, 50_000, 7),), [])
+    for bad, reason in (
+        ({"source": b"\x0a\0\0\x63"}, "not an address of that host"),
+        ({"source": b"abc"}, "not an address of that host"),
+        ({"local_qp": 0}, "numbers"),
+        ({"remote_qp": 1 << 24}, "numbers"),
+        ({"source_port": 70_000}, "port 70000"),
+        ({"job": ""}, "no job id"),
+    ):
+        report, refused = decoded(pair(**bad), pair())
+        assert len(report.queue_pairs) == 1
+        assert len(refused) == 1
+        assert reason in refused[0]
+    # Not told is not none; but a full report tells of all there are.
+    assert decode(agent_pb2.Report(), HOME)[0].queue_pairs is None
+    assert decode(agent_pb2.Report(full=True), HOME)[0].queue_pairs == ()
+    assert decoded()[0].queue_pairs == ()
+    many = [pair(local_qp=number % 1000 + 1) for number in range(MAX_FLOWS + 5)]
+    report, refused = decoded(*many)
+    assert (len(report.queue_pairs), refused) == (
+        MAX_FLOWS,
+        ["5 more jobs or flows than one host may report"],
+    )
 
 
 def test_a_report_is_bounded():

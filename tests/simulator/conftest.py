@@ -13,8 +13,11 @@ import pytest
 from controlplane.policies.ordered import levels_in_order
 from simulator import assemble, engine
 from simulator.fabric import parallel
+from simulator.grid import points, variants
 from simulator.plan import Phase, Plan
 from simulator.ranking import as_array, enter
+from simulator.store import Store, digest
+from simulator.sweep import here, sweep
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +42,44 @@ def started():
         return state
 
     return make
+
+
+SWEEP = """
+horizon_s = 40
+[fabric]
+kind = "link"
+[policy]
+levels = 2
+[[jobs]]
+id = "job1"
+compute_s = 1
+comm_s = 1
+jitter = 0.5
+[[jobs]]
+id = "job2"
+compute_s = 1
+comm_s = 2
+jitter = 0.5
+"""
+OPTIONS = {"policy.tau_s": [0.5, 8]}
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A scenario to sweep."""
+    found = tmp_path / "x.toml"
+    found.write_text(SWEEP)
+    return found
+
+
+@pytest.fixture
+def run_sweep(path):
+    """Sweep it over two tau and two seeds."""
+
+    def run(out=None, policies=("fair", "leveller"), runner=here, seen=lambda row: None):
+        found = variants(path, OPTIONS)
+        scenario = next(iter(found.values()))[0]
+        store = Store(out, digest(path, scenario)) if out else None
+        return sweep(points(policies, OPTIONS, range(2)), found, runner, store, seen)
+
+    return run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from controlplane.policies import Scope
-from simulator import affected, engine
+from simulator import affected, engine, waterfill
 from simulator.plan import Flows
 from simulator.state import AFFECTED, NONE
 
@@ -45,16 +45,14 @@ def test_a_lower_flow_does_not_disturb_a_higher_one(started):
 
 
 def test_greedy_flows_yield_to_a_newcomer(started):
-    state = started([(Flows((0,), 1.0),), (Flows((0,), 5.0),)], CAPACITY, 2, Scope.FABRIC)
-    state.level[:] = [0, 1]  # now flow 1 goes first
+    state = started(
+        [(Flows((0,), 1.0),), (Flows((0,), 5.0),), (Flows((1,), 5.0),)], CAPACITY, 2, Scope.FABRIC
+    )
+    state.level[:2] = [0, 1]  # now flow 1 goes first
     affected.mark(state, 1)
-    engine.fill_by_level(state)
-    assert state.fresh[1] == 0  # flow 0 still has the whole link
-    assert affected.extend(state)
+    waterfill.fill_by_level(state)
     assert marked(state) == [0, 1]
-    engine.fill_by_level(state)
-    assert not affected.extend(state)
-    assert state.fresh.tolist() == [0, 1]
+    assert state.fresh.tolist()[:2] == [0, 1]
 
 
 def test_an_ended_flow_leaves_the_queue(started):

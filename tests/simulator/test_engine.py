@@ -22,7 +22,7 @@ def test_it_stops_where_told_and_in_the_middle_of_things():
     state = begun(Plan("a", (Phase(duration=2.0),), 5))
     assert engine.advance(state, 3.0, False) == 3.0
     assert state.done.tolist() == [1]
-    assert state.next_due.tolist() == [4.0]
+    assert state.timer.tolist() == [4.0]
 
 
 def test_each_instant_is_one_stop():

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.model import Link
 from controlplane.policies import POLICIES, Scope, hermod
@@ -106,3 +108,30 @@ def test_levels_become_one_per_entry():
     assert array.tolist() == [3, 4, 5, 0]
     assert per_link
     assert as_array([], {})[0].dtype == np.int64
+
+
+paths = st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True).map(tuple)
+
+
+@given(
+    st.lists(st.lists(paths, max_size=3, unique=True), max_size=4),
+    st.sampled_from(list(Scope)),
+    st.integers(1, 4),
+)
+def test_the_quick_way_to_the_array_gives_the_same(all_paths, scope, count):
+    jobs = [job(n, *own) for n, own in enumerate(all_paths)]
+    ranking = Ranking(POLICIES["leveller"], PolicySection(levels=count, scope=scope))
+    for done in ([1] * len(jobs), list(range(len(jobs))), list(range(len(jobs), 0, -1))):
+        levels = ranking.levels(jobs, done, 10.0)
+        quick, slow = ranking.as_array(jobs, levels), as_array(jobs, levels)
+        assert quick[0].tolist() == slow[0].tolist()
+        assert quick[1] == slow[1]
+
+
+def test_levels_of_other_jobs_become_an_array_too():
+    # They were computed before job2 came, and take effect after.
+    ranking = Ranking(POLICIES["leveller"], PolicySection(levels=4))
+    before, after = [job(1, (0,))], [job(1, (0,)), job(2, (0,))]
+    levels = ranking.levels(before, [1], 10.0)
+    ranking.levels(after, [1, 0], 11.0)
+    assert ranking.as_array(after, levels)[0].tolist() == [3, 0]

@@ -77,6 +77,29 @@ def test_a_good_file(tmp_path):
         ),
         ("[[jobs]]", "[workload]\njobs = 10\n[[jobs]]", "give the jobs as [[jobs]], or have them drawn"),
         ("[[jobs]]", "[[job]]", "is not a known key"),
+        ("leaves = 2\n", "", "fabric.leaf-spine.leaves is missing: add it"),
+        (
+            'id = "a"',
+            'id = "a"\nstart_s = -5',
+            "jobs.0.start_s = -5: Input should be greater than or equal to 0",
+        ),
+        (
+            "[[jobs]]",
+            "[policy]\ntau_s = nan\n[[jobs]]",
+            "policy.tau_s = nan: Input should be a finite number",
+        ),
+        (
+            "comm_s = 1",
+            "comm_s = 1\niterations = 1000000",
+            "jobs.0.iterations = 1000000: Input should be less",
+        ),
+        ('hosts = ["h1", "h3"]', "paths = []", "jobs.0.paths = []: "),
+        ('"h3"', '"h\\n3"', r"jobs.0.hosts names h\n3, which the fabric does not have"),
+        (
+            "leaves = 2\nspines = 2\nhosts_per_leaf = 2",
+            "leaves = 1000\nspines = 2\nhosts_per_leaf = 1000",
+            "fabric.leaf-spine: it has 2004000 links, of switches and hosts: keep to 2000000",
+        ),
     ],
 )
 def test_a_bad_file_is_one_line_with_file_key_and_mend(tmp_path, old, new, error):
@@ -125,6 +148,15 @@ def test_a_bad_file_is_one_line_with_file_key_and_mend(tmp_path, old, new, error
             "jobs.0: job a has phases: put compute_s, comm_s and bytes into them",
         ),
         (
+            LINK + '[[jobs]]\nid = "a"\nphases = [{compute_s = 1}, {comm_s = 1, paths = [["S1:2"]]}]\n',
+            "jobs.0.phases.1.paths names S1:2, which the fabric does not have: links are written SWITCH:PORT",
+        ),
+        (
+            'horizon_s = 1\n[fabric]\nkind = "clos"\npods = 500\nleaves_per_pod = 500\nhosts_per_leaf = 500\n'
+            "aggs_per_pod = 1\ncores_per_agg = 1\n[workload]\njobs = 1\n",
+            "fabric.clos: it has 250501000 links, of switches and hosts: keep to 2000000",
+        ),
+        (
             'horizon_s = 1\n[fabric]\nkind = "lingjun"\ntopo = "none.csv"\n[workload]\njobs = 1\n',
             "none.csv cannot be read",
         ),
@@ -143,18 +175,3 @@ def test_a_million_jobs_by_typo(tmp_path):
     job = '[[jobs]]\nid = "a"\ncompute_s = 1\ncomm_s = 1\n'
     with pytest.raises(UserError, match=f"jobs: there are {MAX_JOBS + 1} of them: keep to {MAX_JOBS}"):
         read(write(tmp_path, LINK + job * (MAX_JOBS + 1)))
-
-
-def test_lingjun_needs_its_columns(tmp_path):
-    (tmp_path / "topo.csv").write_text("host,rack\na,b\n")
-    text = 'horizon_s = 1\n[fabric]\nkind = "lingjun"\ntopo = "topo.csv"\n[workload]\njobs = 1\n'
-    with pytest.raises(UserError, match="lacks the columns ip, PSW and ASW"):
-        read(write(tmp_path, text))
-
-
-def test_lingjun_by_psw_and_asw(tmp_path):
-    (tmp_path / "topo.csv").write_text("ip,DSW,PSW,ASW\na,G,P1,S1\nb,G,P1,S1\nc,G,P1,S2\nd,G,P2,S1\n")
-    text = 'horizon_s = 1\n[fabric]\nkind = "lingjun"\ntopo = "topo.csv"\n[workload]\njobs = 1\n'
-    _, fabric = read(write(tmp_path, text))
-    places = {name: (host.pod, host.leaf) for name, host in fabric.hosts.items()}
-    assert places == {"a": (0, 0), "b": (0, 0), "c": (0, 1), "d": (1, 2)}

@@ -4,7 +4,7 @@ import pytest
 
 from leveller.errors import UserError
 from simulator.grid import Point
-from simulator.sweep import Row
+from simulator.store import Row
 from simulator.sweep_report import draw, estimates, print_table, summary, write_csv
 
 

@@ -39,6 +39,5 @@ def test_absent_bmv2_is_one_line(tmp_path):
         env={"PATH": str(tmp_path)},
     )
     assert done.returncode == 2
-    assert (
-        done.stderr == "error: simple_switch_grpc is not on PATH: install bmv2, or use --switch softswitch\n"
-    )
+    mend = "install bmv2 1.15.1 or newer, or use --switch softswitch"
+    assert done.stderr == f"error: simple_switch_grpc is not on PATH: {mend}\n"

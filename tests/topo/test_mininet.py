@@ -21,7 +21,7 @@ def test_only_mininet_is_taken_from_the_systems_packages():
 @pytest.mark.parametrize("kind", ["softswitch", "bmv2"])
 def test_both_switches_have_one_command_line(kind, tmp_path, monkeypatch):
     program = tmp_path / mininet.SWITCHES[kind].program
-    program.write_text("#!/bin/sh\n")
+    program.write_text("#!/bin/sh\necho 1.15.1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     node = mininet.SWITCHES[kind].__new__(mininet.SWITCHES[kind])
@@ -38,6 +38,7 @@ def test_both_switches_have_one_command_line(kind, tmp_path, monkeypatch):
         "1",
         "--log-level",
         "warn",
+        "--log-console",
         "--no-p4",
         "--",
     ]
@@ -59,8 +60,33 @@ def test_both_switches_have_one_command_line(kind, tmp_path, monkeypatch):
 
 def test_a_missing_program_says_how_to_get_it(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(UserError, match="simple_switch_grpc is not on PATH: install bmv2"):
+    with pytest.raises(UserError, match=r"simple_switch_grpc is not on PATH: install bmv2 1\.15\.1 or newer"):
         mininet.Bmv2.executable()
+
+
+@pytest.mark.parametrize(
+    ("says", "refused"),
+    [
+        ("1.15.0-f745b1c5", "is version 1.15.0: install bmv2 1.15.1 or newer, or use --switch softswitch"),
+        ("1.9.12", "is version 1.9.12: install"),
+        ("usage: something else", "--version tells no version: install"),
+        ("", "--version tells no version: install"),
+        ("1.15.1", None),
+        ("1.15.5-abc", None),
+        ("1.16.0", None),
+        ("2.0.0", None),
+    ],
+)
+def test_bmv2_without_queues_the_right_way_round_is_refused(says, refused, tmp_path, monkeypatch):
+    program = tmp_path / "simple_switch_grpc"
+    program.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo '{says}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if refused is None:
+        assert mininet.Bmv2.executable() == str(program)
+    else:
+        with pytest.raises(UserError, match=refused):
+            mininet.Bmv2.executable()
 
 
 def test_level_marks_are_eight_and_none_marks_int():

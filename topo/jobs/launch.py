@@ -1,4 +1,4 @@
-"""Starting an emulated job's ranks in their hosts, with the environment that torchrun gives them."""
+"""Starting a job's ranks in their hosts, with the environment that torchrun gives them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from leveller.errors import UserError
 from topo import namespace
-from topo.jobs.worker import LOGS
+from topo.jobs.worker import LOGS, SLOTS
 
 WORKER = Path(__file__).with_name("worker.py")
 FIRST_PORT = 29500
@@ -35,6 +35,8 @@ class JobSpec:
     compute_s: float
     volume: int
     log: str
+    ddp: bool = False
+    """Real PyTorch instead of emulated ranks."""
 
 
 @dataclass(slots=True)
@@ -50,6 +52,17 @@ class RunningJob:
     def log(self) -> Path:
         """The log of the rank that logs: the last with Megatron-LM, the first with nanoGPT."""
         return self.logs[LOGS[self.spec.log][1]]
+
+    @property
+    def slots(self) -> Path:
+        """The file that tells its ranks when iterations should start; it need not be there."""
+        return self.logs[0].with_name(f"{self.spec.id}.slots")
+
+    def keep_to(self, first: float, cycle: float) -> None:
+        """Have iterations start at Unix time ``first`` and every ``cycle`` seconds after: `worker.Slots`."""
+        new = self.slots.with_suffix(".new")
+        new.write_text(f"{first!r} {cycle!r}\n")
+        new.replace(self.slots)
 
     def check(self) -> None:
         """Raise UserError with a rank's last words when one has ended."""
@@ -78,7 +91,8 @@ def launch(spec: JobSpec, start: float, directory: Path, execute: Execute) -> Ru
     """Start ``spec``'s ranks, one a host; their first iteration begins at Unix time ``start``."""
     logs = [directory / f"{spec.id}-rank{rank}.log" for rank in range(len(spec.hosts))]
     job = RunningJob(spec, start, logs)
-    command = [sys.executable, "-S", str(WORKER), "--ring", ",".join(spec.addresses)]
+    rank_program = namespace.python("topo.jobs.ddp") if spec.ddp else [sys.executable, "-S", str(WORKER)]
+    command = [*rank_program, "--ring", ",".join(spec.addresses)]
     command += ["--compute", str(spec.compute_s), "--volume", str(spec.volume)]
     command += ["--start", str(start), "--log", spec.log]
     port = FIRST_PORT + spec.number * PORTS_PER_JOB
@@ -92,11 +106,14 @@ def launch(spec: JobSpec, start: float, directory: Path, execute: Execute) -> Ru
             "MASTER_ADDR": spec.addresses[0],
             "MASTER_PORT": str(port),
             "TORCHELASTIC_RUN_ID": spec.id,
+            "GLOO_SOCKET_IFNAME": f"{host}-eth0",
+            SLOTS: str(job.slots),
         }
         with logs[rank].open("wb") as out, logs[rank].with_suffix(".err").open("wb") as err:
             process = execute(
                 host, command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
-        namespace.real_time(process.pid)
+        if not spec.ddp:  # it takes seconds of computing to start
+            namespace.real_time(process.pid)
         job.processes.append(process)
     return job

@@ -24,6 +24,15 @@ PIECE = 1 << 20
 SLICE = 128 << 10
 """Bytes that are passed on together inside a step."""
 
+SLOTS = "LEVELLER_SLOTS"
+"""Environment variable: the file of `Slots`."""
+
+DRIFT = 0.05
+"""A job that starts an iteration this part of its cycle too early or late is delayed again (CASSINI)."""
+
+SHIFT_EVERY_S = 30.0
+"""Seconds between two such delays: CASSINI has no number, this is the simulator's."""
+
 CONNECT_S = 60.0
 """How long a rank waits for its neighbours."""
 
@@ -135,22 +144,60 @@ def nanogpt_line(iteration: int, ended: float, took: float) -> str:  # noqa: ARG
     return f"iter {iteration}: loss 3.1416, time {took * 1000:.2f}ms, mfu 25.00%"
 
 
+class Slots:
+    """When iterations should start, as CASSINI has it: at a time, and every so many seconds after that.
+
+    ``path`` is a file with the two, a Unix time and a cycle in seconds. Until it is there, iterations start
+    when they can. A rank that starts a little early waits; one that has drifted further is delayed to the
+    next slot, but not again within `SHIFT_EVERY_S`.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._again = 0.0
+
+    def wait(self, now: float) -> float:
+        """Return for how many seconds the iteration that could start at ``now`` has to wait."""
+        slots = self._read()
+        if slots is None:
+            return 0.0
+        first, cycle = slots
+        early = (first - now) % cycle
+        if early <= DRIFT * cycle:
+            return early
+        if cycle - early <= DRIFT * cycle or now < self._again:
+            return 0.0
+        self._again = now + SHIFT_EVERY_S
+        return early
+
+    def _read(self) -> tuple[float, float] | None:
+        if self._path is None:
+            return None
+        try:
+            with open(self._path) as file:
+                first, cycle = file.read().split()
+        except FileNotFoundError:
+            return None
+        return float(first), float(cycle)
+
+
 LOGS = {"megatron": (megatron_line, -1), "nanogpt": (nanogpt_line, 0)}
 """Log format -> (the line's maker, the rank that logs; -1 = the last)."""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Train until a signal or a neighbour's end."""
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    make_line, logging_rank = LOGS[arguments.log]
+    make_line, logging_rank = LOGS[options.log]
     logs = rank == logging_rank % world
-    ring = Ring(arguments.ring.split(","), rank, int(os.environ["MASTER_PORT"]))
-    sleep_until(arguments.start)
-    begun, iteration = arguments.start, 0
+    ring = Ring(options.ring.split(","), rank, int(os.environ["MASTER_PORT"]))
+    slots = Slots(os.environ.get(SLOTS))
+    sleep_until(options.start)
+    begun, iteration = options.start, 0
     while True:
         iteration += 1
-        sleep_until(begun + arguments.compute)
-        ring.all_reduce(arguments.volume)
+        sleep_until(begun + slots.wait(begun) + options.compute)
+        ring.all_reduce(options.volume)
         ended = time.time()
         if logs:
             sys.stdout.write(make_line(iteration, ended, ended - begun) + "\n")
@@ -158,10 +205,10 @@ def run(arguments: argparse.Namespace) -> None:
         begun = ended
 
 
-def main() -> int:
-    """Entry point. Exit code 0 on SIGTERM or SIGINT, 1 with one line on stderr when the ring broke."""
+def arguments() -> argparse.Namespace:
+    """Read the command line: the same for an emulated rank and a real one."""
     parser = argparse.ArgumentParser(
-        description="One rank of an emulated training job; its place is in torchrun's environment."
+        description="One rank of a training job; its place is in torchrun's environment."
     )
     parser.add_argument(
         "--ring", required=True, help="data addresses of all ranks, by rank, with commas between"
@@ -172,10 +219,15 @@ def main() -> int:
         "--start", type=float, required=True, help="Unix time at which the first iteration begins"
     )
     parser.add_argument("--log", choices=sorted(LOGS), default="megatron", help="whose log format")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Entry point. Exit code 0 on SIGTERM or SIGINT, 1 with one line on stderr when the ring broke."""
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     try:
-        run(parser.parse_args())
+        run(arguments())
     except (PeerLeftError, OSError) as error:
         sys.stderr.write(f"rank {os.environ['RANK']}: the ring broke: {str(error) or 'a neighbour left'}\n")
         return 1

@@ -70,8 +70,15 @@ def test_a_key_of_another_kind(p4info):
 
 
 def test_a_missing_action(p4info):
-    action(p4info, "set_bank").preamble.alias = "use_bank"
+    action(p4info, "set_bank").preamble.name = "LevellerIngress.level_control.use_bank"
     assert complaint(p4info).endswith("has no action 'active_bank.set_bank'")
+
+
+def test_an_action_may_be_one_of_several_with_its_name(p4info):
+    """As on Tofino, where each flow table has a set_group of its own: its alias is more than that then."""
+    preamble = action(p4info, "set_group").preamble
+    preamble.name, preamble.alias = "LevellerIngress.level_control.v4.set_group", "v4.set_group"
+    assert bind(p4info, "source")["flow_group_v4"].actions["set_group"].id == preamble.id
 
 
 def test_parameters(p4info):
@@ -81,3 +88,13 @@ def test_parameters(p4info):
     assert "unknown parameter 'guard'" in complaint(p4info)
     del action(p4info, "set_level").params[1]
     assert complaint(p4info).endswith("action 'group_level.set_level' has no parameter 'guard_us'")
+
+
+def test_a_pipeline_of_ones_own_may_do_without_the_reference_forwarding():
+    own = P4Schema(p4src.program("l2").p4info).p4info
+    assert CONTRACT.keys() - bind(own, "l2.p4info.txtpb").keys() == {
+        "ipv4_lpm",
+        "ipv6_lpm",
+        "ecmp",
+        "ecmp_seed",
+    }

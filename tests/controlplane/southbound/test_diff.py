@@ -11,7 +11,15 @@ from controlplane.model import FiveTuple
 from controlplane.southbound import FlowEntry, GroupLevel, LevelQueue, NextHop, Setup, diff
 from controlplane.southbound.contract import CONTRACT
 from controlplane.southbound.diff import Change, Step
-from controlplane.southbound.tables import Call, active_bank, bank_rows, flow_rows, group_rows, setup_rows
+from controlplane.southbound.tables import (
+    FORWARDING_TABLES,
+    Call,
+    active_bank,
+    bank_rows,
+    flow_rows,
+    group_rows,
+    setup_rows,
+)
 
 A, B = IPv4Address("10.0.1.1"), IPv4Address("10.0.2.2")
 
@@ -39,8 +47,9 @@ def run(installed, setup, groups, wanted_flows):
     done = []
     calls = None if groups is None else group_rows(groups)
     for phase in diff.plan(installed, setup, calls, None if wanted_flows is None else lambda: wanted_flows):
-        diff.apply(installed, phase.changes)
-        done.append((phase.step, phase.changes))
+        changes = list(phase.changes)
+        diff.apply(installed, changes)
+        done.append((phase.step, changes))
     return done
 
 
@@ -81,6 +90,16 @@ def test_none_leaves_flows_and_ranking_alone():
     assert {change.table for _, changes in done for change in changes} == {"level_queue"}
     assert switch["flow_group_v4"]
     assert bank_rows(switch, active_bank(switch)) == group_rows({1: GroupLevel(3)})
+
+
+def test_tables_that_are_not_wanted_are_left_alone():
+    switch = empty()
+    hops = (NextHop(1, "02:00:00:00:00:01"),)
+    run(switch, rows(routes={ip_network("10.0.0.0/8"): hops}), None, None)
+    ours = {table: these for table, these in rows().items() if table not in FORWARDING_TABLES}
+    assert run(switch, ours, {1: GroupLevel(3)}, None)
+    assert switch["ipv4_lpm"]
+    assert switch["ecmp_seed"]
 
 
 def test_only_inserts_what_is_not_there():

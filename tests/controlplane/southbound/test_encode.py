@@ -7,7 +7,7 @@ from finsy.proto import p4r
 import p4src
 from controlplane.southbound.contract import bind
 from controlplane.southbound.diff import Change
-from controlplane.southbound.encode import MAX_UPDATES, Encoder, canonical
+from controlplane.southbound.encode import MAX_UPDATES, Encoder
 from controlplane.southbound.tables import Call
 
 PROGRAM = p4src.program("v1model")
@@ -19,14 +19,6 @@ SET_LEVEL = Call("set_level", (3, 0, 70000))
 @pytest.fixture
 def encoder():
     return Encoder(BINDING)
-
-
-@pytest.mark.parametrize(
-    ("value", "encoded"),
-    [(0, b"\x00"), (1, b"\x01"), (255, b"\xff"), (256, b"\x01\x00"), (0x20000, b"\x02\x00\x00")],
-)
-def test_canonical_byte_strings(value, encoded):
-    assert canonical(value) == encoded
 
 
 def test_an_update_by_hand(encoder):

@@ -7,6 +7,7 @@ from controlplane.southbound.ledger import DriftError, Ledger
 from controlplane.southbound.tables import Call
 
 LEVEL = Call("set_level", (1, 0, 0))
+HOST, FABRIC = Call("host_facing"), Call("fabric_facing")
 
 
 def error(code, message=""):
@@ -34,23 +35,38 @@ def test_what_is_acknowledged_is_held(ledger):
     assert ledger.contents["group_level"] == {(0, 1): LEVEL}
 
 
+def port(number, call=HOST):
+    return Change("edge_port", (number,), call, replace=False)
+
+
 def test_mixed_results_keep_what_was_applied(ledger):
-    ledger.note([insert(1), insert(2), insert(3)], {1: FULL}, strict=True)
-    assert set(ledger.contents["group_level"]) == {(0, 9), (0, 1), (0, 3)}
-    assert ledger.refused == {("group_level", (0, 2)): LEVEL}
-    assert ledger.reason == "group_level: RESOURCE_EXHAUSTED table is full"
+    ledger.note([port(1), port(2), port(3)], {1: FULL}, strict=True)
+    assert set(ledger.contents["edge_port"]) == {(1,), (3,)}
+    assert ledger.refused == {("edge_port", (2,)): HOST}
+    assert ledger.reason == "edge_port: RESOURCE_EXHAUSTED table is full"
 
 
 def test_a_refused_row_is_not_tried_again_until_it_differs_or_there_is_room(ledger):
-    other = Call("set_level", (2, 0, 0))
-    ledger.note([insert(2)], {0: FULL}, strict=True)
-    assert ledger.worth_writing([insert(2), insert(3), delete(2)]) == [insert(3), delete(2)]
-    assert ledger.worth_writing([insert(2, other)]) == [insert(2, other)]
-    ledger.note([Change("edge_port", (1,), None)], {}, strict=True)  # room in another table
-    assert ledger.worth_writing([insert(2)]) == []
-    ledger.note([delete(9)], {}, strict=True)
-    assert ledger.worth_writing([insert(2)]) == [insert(2)]
+    gone = Change("edge_port", (2,), None)
+    ledger.note([port(1), port(2)], {1: FULL}, strict=True)
+    assert list(ledger.worth_writing([port(2), port(3), gone])) == [port(3), gone]
+    assert list(ledger.worth_writing([port(2, FABRIC)])) == [port(2, FABRIC)]
+    ledger.note([delete(9)], {}, strict=True)  # room in another table
+    assert list(ledger.worth_writing([port(2)])) == []
+    ledger.note([Change("edge_port", (1,), None)], {}, strict=True)
+    assert list(ledger.worth_writing([port(2)])) == [port(2)]
     assert ledger.refused == {}
+
+
+@pytest.mark.parametrize("code", [GRPCStatusCode.RESOURCE_EXHAUSTED, GRPCStatusCode.UNKNOWN])
+def test_rows_that_give_way_to_each_other_and_found_no_room_are_told_apart(ledger, code):
+    change = Change("group_level", (0, 9), LEVEL, replace=True)
+    ledger.note([insert(1), insert(2), change], {1: error(code), 2: error(code)}, strict=True)
+    assert ledger.refused == {("group_level", (0, 9)): LEVEL}  # a modification needs no room
+    assert ledger.take_no_room() == {("group_level", (0, 2)): LEVEL}
+    assert ledger.take_no_room() == {}
+    ledger.note([insert(3)], {0: error(GRPCStatusCode.INVALID_ARGUMENT)}, strict=True)
+    assert ledger.take_no_room() == {}
 
 
 @pytest.mark.parametrize("code", [GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS])

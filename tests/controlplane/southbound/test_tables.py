@@ -85,6 +85,12 @@ def test_routes_with_one_more_or_no_next_hop():
     assert rows["ipv6_lpm"] == {((0xFD00 << 112, 64),): Call("set_nhop", (3, 0x020000000103))}
 
 
+def test_forwarding_of_another_controller_is_not_there():
+    rows = setup_rows(setup(routes=None))
+    assert not rows.keys() & {"ipv4_lpm", "ipv6_lpm", "ecmp", "ecmp_seed"}
+    assert rows["edge_port"]
+
+
 def test_flows_go_to_the_table_of_their_family_and_kind():
     rows = flow_rows(
         {

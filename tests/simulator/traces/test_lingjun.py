@@ -41,13 +41,24 @@ def test_every_row_that_is_left_out_is_counted_with_its_reason():
     )
 
 
-@pytest.mark.parametrize("count", ["-1", "many", "[]"])
+@pytest.mark.parametrize(
+    "count",
+    ['"-1"', '"many"', "[]", "-1", "8.5", "true", "null", "NaN", "Infinity", "1e400", '"' + "9" * 20 + '"'],
+)
 def test_a_count_of_gpus_that_is_none(tmp_path, count):
     path = tmp_path / "worker.csv"
-    path.write_text(f'job_name,host_ip,RES\nmade-a,hostA,"{{""nvidia.com/gpu"": ""{count}""}}"\n')
+    quoted = f'{{"nvidia.com/gpu": {count}}}'.replace('"', '""')
+    path.write_text(f'job_name,host_ip,RES\nmade-a,hostA,"{quoted}"\n')
     jobs, workers = read(JOBS, path).reports
     assert workers.used == 0
     assert jobs.skipped["with workers that cannot be read"] == [2, 2]  # made-a stands there twice
+
+
+@pytest.mark.parametrize("text", ["", "8", "null", "[" * 100_000, "{nvidia"])
+def test_resources_that_are_none(tmp_path, text):
+    path = tmp_path / "worker.csv"
+    path.write_text(f"job_name,host_ip,RES\nmade-a,hostA,{text}\n")
+    assert read(JOBS, path).reports[1].skipped == {"with a RES that does not say how many GPUs": [1, 2]}
 
 
 def test_files_that_are_no_such_trace(tmp_path):

@@ -10,3 +10,11 @@ def test_a_mark_at_the_front_and_columns_that_are_not_asked_for(tmp_path):
         (4, "5", "6"),
     ]
     assert str(report) == f"{path}: 2 of 3 rows used; skipped: 1 cut short (first: line 3)"
+
+
+def test_a_quote_that_is_not_closed(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('a,b\n1,2\n"3,4\n5,6\n7,8\n')
+    report = Report(path)
+    assert [line for line, _ in rows(report, ["a", "b"])] == [2]
+    assert report.skipped == {"cut short, with an open quote": [1, 5]}

@@ -32,6 +32,10 @@ def test_ranks_have_torchruns_environment(tmp_path):
         assert environment["MASTER_ADDR"] == "127.0.0.1"
         assert environment["MASTER_PORT"] == str(FIRST_PORT + 50 * PORTS_PER_JOB)
         assert environment["TORCHELASTIC_RUN_ID"] == "job7"
+        assert environment["LEVELLER_SLOTS"] == str(tmp_path / "job7.slots")
+    assert not job.slots.exists()
+    job.keep_to(1700000000.25, 1.5)
+    assert job.slots.read_text() == "1700000000.25 1.5\n"
 
 
 @pytest.mark.parametrize(("log", "rank"), [("megatron", 1), ("nanogpt", 0)])

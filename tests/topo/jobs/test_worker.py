@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from simulator import engine
 from topo import measure
 from topo.jobs import worker
 from topo.jobs.launch import WORKER
@@ -19,11 +20,12 @@ def ring(tmp_path, unused_port):
     """``ring(ranks, log)``: processes of one job; ended after the test."""
     processes = []
 
-    def start(ranks, log, compute=0.02, volume=1_000_000):
+    def start(ranks, log, compute=0.02, volume=1_000_000, slots=None):
         addresses = [f"127.0.0.{1 + rank}" for rank in range(ranks)]
         begin = time.time() + 0.5
         for rank in range(ranks):
             place = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_PORT": str(unused_port)}
+            place |= {worker.SLOTS: str(slots)} if slots else {}
             command = [sys.executable, "-S", str(WORKER), "--ring", ",".join(addresses), "--log", log]
             command += ["--compute", str(compute), "--volume", str(volume), "--start", str(begin)]
             with (tmp_path / f"{rank}.log").open("wb") as out, (tmp_path / f"{rank}.err").open("wb") as err:
@@ -65,6 +67,41 @@ def test_three_ranks_iterate_and_one_of_them_logs(ring, tmp_path, log, rank):
     assert all(later - earlier >= 0.0199 for earlier, later in pairwise(ends))
     silent = [tmp_path / f"{other}.log" for other in range(3) if other != rank]
     assert [path.read_text() for path in silent] == ["", ""]
+
+
+def test_iterations_start_when_cassini_has_them_start(ring, tmp_path):
+    path = tmp_path / "slots"
+    _, begin = ring(2, "megatron", compute=0.48, volume=1000, slots=path)
+
+    def ends(since=0.0):
+        return [end for end in measure.iteration_ends(tmp_path / "1.log", "megatron", begin) if end > since]
+
+    wait_for(lambda: len(ends()) >= 2)
+    told = time.time()
+    (tmp_path / "new").write_text(f"{begin + 0.1} 0.5\n")
+    (tmp_path / "new").replace(path)  # each ends some 20 ms before the next slot, and waits for it
+    wait_for(lambda: len(ends(told)) >= 6)
+    after = ends(told)[2:]
+    assert [later - earlier for earlier, later in pairwise(after)] == pytest.approx([0.5] * 3, abs=0.05)
+    # Slots are at 0.1, 0.6 ...; iterations that begin there end 0.02 before the next.
+    assert [(end - begin - 0.08 + 0.25) % 0.5 for end in after] == pytest.approx([0.25] * 4, abs=0.05)
+
+
+def test_when_an_iteration_waits_and_when_not(tmp_path):
+    path = tmp_path / "slots"
+    slots = worker.Slots(str(path))
+    assert (worker.Slots(None).wait(1000.0), slots.wait(1000.0)) == (0, 0)
+    path.write_text("900.5 2.0\n")  # so at 1000.5, 1002.5 ...
+    waits = {
+        1000.0: 0.5,  # the first time, to the next slot
+        1000.55: 0.0,  # late, by no more than a twentieth of the cycle
+        1002.45: 0.05,  # early by no more than that
+        1005.0: 0.0,  # out of step, but it was delayed less than 30 s ago
+        1031.0: 1.5,
+        1032.6: 0.0,
+    }
+    assert {now: slots.wait(now) for now in waits} == pytest.approx(waits)
+    assert (worker.DRIFT, worker.SHIFT_EVERY_S) == (engine.DRIFT, engine.SHIFT_EVERY)
 
 
 def test_sigterm_ends_a_rank_cleanly_and_breaks_the_ring_for_the_others(ring, tmp_path):

@@ -2,23 +2,27 @@
 
 import asyncio
 import contextlib
+import json
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from ipaddress import IPv4Address
+from dataclasses import replace
 from pathlib import Path
 
 import finsy
+import grpc
 import pytest
+from finsy.p4client import P4ClientError
+from finsy.proto import U128, p4i, p4r, p4r_grpc
+from google.protobuf import text_format
 
-import p4src
-from controlplane.model import FiveTuple
 from controlplane.southbound import Desired, FlowEntry, GroupLevel, LevelQueue, Setup, Target
+from tests.controlplane.southbound.helpers import PROGRAM, flow
 
-PROGRAM = p4src.program("v1model")
 COMMANDS = {
     "bmv2": shutil.which("simple_switch_grpc"),
     "softswitch": shutil.which("softswitch", path=str(Path(sys.executable).parent)),
@@ -28,13 +32,16 @@ COMMANDS = {
 class Process:
     """A switch process listening on an ephemeral loopback port, or on a Unix socket inside a namespace."""
 
-    def __init__(self, kind, device_id, log, address, prefix=(), interfaces=()):
+    def __init__(
+        self, kind, device_id, log, address, prefix=(), interfaces=(), preloaded=None, queues=8, more=()
+    ):
         self.address, self.device_id, self._log = address, device_id, log
         quiet = ["--log-level", "off"] if kind == "bmv2" else ["--log-level", "warn"]
         attached = [part for interface in interfaces for part in ("-i", interface)]
         self._command = [
-            *prefix, COMMANDS[kind], *attached, "--device-id", str(device_id), *quiet, "--no-p4", "--",
-            "--grpc-server-addr", address, "--cpu-port", "510", "--priority-queues", "8",
+            *prefix, COMMANDS[kind], *attached, "--device-id", str(device_id), *quiet,
+            str(preloaded or "--no-p4"), "--", "--grpc-server-addr", address, "--cpu-port", "510",
+            "--priority-queues", str(queues), *more,
         ]  # fmt: skip
         self._process = None
 
@@ -57,6 +64,7 @@ class Process:
 
     def freeze(self):
         self._process.send_signal(signal.SIGSTOP)
+        os.waitpid(self._process.pid, os.WUNTRACED)  # until it really stands still
 
     def thaw(self):
         self._process.send_signal(signal.SIGCONT)
@@ -115,6 +123,27 @@ def switch(switches):
 
 
 @pytest.fixture
+def smaller(tmp_path):
+    """Make the program with tables of other sizes, and a P4Info that says so, or does not."""
+
+    def make(*, p4info_too=False, **sizes):
+        program = json.loads(PROGRAM.json.read_text())
+        for table in (table for pipeline in program["pipelines"] for table in pipeline["tables"]):
+            table["max_size"] = sizes.get(table["name"].rpartition(".")[2], table["max_size"])
+        made = replace(PROGRAM, json=tmp_path / "smaller.json")
+        made.json.write_text(json.dumps(program))
+        if p4info_too:
+            info = text_format.Parse(PROGRAM.p4info.read_text(), p4i.P4Info())
+            for table in info.tables:
+                table.size = sizes.get(table.preamble.alias, table.size)
+            made = replace(made, p4info=tmp_path / "smaller.p4info.txtpb")
+            made.p4info.write_text(text_format.MessageToString(info))
+        return made
+
+    return make
+
+
+@pytest.fixture
 def setup():
     return Setup(
         level_queue={level: LevelQueue(level) for level in range(8)},
@@ -123,10 +152,6 @@ def setup():
         fabric_ports=frozenset({3}),
         control_level=7,
     )
-
-
-def flow(number):
-    return FiveTuple(IPv4Address("10.0.1.1"), IPv4Address("10.0.2.2"), 6, 1000 + number, 29500)
 
 
 @pytest.fixture
@@ -181,6 +206,24 @@ class Onlooker:
 
 
 @pytest.fixture
+def stranger(switch):
+    """Write something with the controller's own election id, but without its knowing."""
+
+    async def write(fabric, change):
+        session = fabric._sessions["S1"]
+        async with grpc.aio.insecure_channel(switch.address) as channel:
+            await p4r_grpc.P4RuntimeStub(channel).Write(
+                p4r.WriteRequest(
+                    device_id=switch.device_id,
+                    election_id=U128.encode(session._election.id),
+                    updates=[session._encoder.update(change)],
+                )
+            )
+
+    return write
+
+
+@pytest.fixture
 def onlooker():
     return Onlooker
 
@@ -191,7 +234,10 @@ def eventually():
 
     async def wait(condition, seconds=10.0):
         deadline = time.monotonic() + seconds
-        while not await condition():
+        while True:
+            with contextlib.suppress(P4ClientError):  # the switch may have no pipeline yet
+                if await condition():
+                    return
             assert time.monotonic() < deadline, "it never came true"
             await asyncio.sleep(0.05)
 

@@ -1,0 +1,136 @@
+"""What a live switch says of itself, by unary reads alone: no stream, so no part in the arbitration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import grpc
+from finsy import GNMIPath, P4Schema
+from finsy.gnmiclient import GNMIClient, GNMIClientError
+from finsy.proto import p4i, p4r, p4r_grpc
+
+from controlplane.config import SwitchSection
+from controlplane.findings import Finding, Note
+
+_Get = p4r.GetForwardingPipelineConfigRequest
+
+_PORT_COUNTERS = ("ingress_port_counter", "egress_port_counter")
+_SPECIAL_PORTS = frozenset({0, 510, 511})
+"""Never configured: bmv2's port 0 unless it is, the controller's, and the one that means drop."""
+
+_PORTS = GNMIPath("interfaces/interface[name=*]/state/ifindex")
+_QUEUES = GNMIPath("qos/interfaces/interface[name=*]/output/queues/queue[name=*]/state/id")
+
+
+@dataclass(slots=True)
+class Asked:
+    """One switch's answers."""
+
+    reached: bool = False
+    cookie: int | None = None
+    info: p4i.P4Info | None = None
+    """The P4Info that was pushed with the program it runs; None where none was pushed."""
+    traffic: Mapping[int, int] = field(default_factory=dict)
+    """Port -> packets, of ports that have carried any."""
+    queues: frozenset[int] | None = None
+    """Queue numbers that its gNMI lists; None where it has no gNMI, or lists none."""
+    said: list[Finding | Note] = field(default_factory=list)
+
+
+async def ask(switch: SwitchSection, schema: P4Schema, deadline_s: float) -> Asked:
+    """Ask ``switch``; whatever goes wrong is a finding."""
+    asked = Asked()
+    channel = switch.target().channel()
+    try:
+        await _Questions(switch, schema, p4r_grpc.P4RuntimeStub(channel), asked, deadline_s).put()
+        if asked.reached:
+            await _ask_gnmi(switch, channel, asked)
+    except grpc.aio.AioRpcError as error:
+        asked.said.append(_unanswered(switch, error, deadline_s))
+    finally:
+        await channel.close(None)
+    return asked
+
+
+class _Questions:
+    def __init__(
+        self,
+        switch: SwitchSection,
+        schema: P4Schema,
+        stub: p4r_grpc.P4RuntimeAsyncStub,
+        asked: Asked,
+        deadline_s: float,
+    ) -> None:
+        self._switch, self._schema, self._stub = switch, schema, stub
+        self._asked, self._deadline_s = asked, deadline_s
+
+    async def put(self) -> None:
+        await self._ask_pipeline()
+        self._asked.reached = True
+        if self._asked.info is not None:
+            await self._ask_traffic(self._asked.info)
+
+    async def _ask_pipeline(self) -> None:
+        request = _Get(device_id=self._switch.device_id, response_type=_Get.P4INFO_AND_COOKIE)
+        try:
+            reply = await self._stub.GetForwardingPipelineConfig(request, timeout=self._deadline_s)
+        except grpc.aio.AioRpcError as error:
+            if error.code() != grpc.StatusCode.FAILED_PRECONDITION:  # which is: no pipeline yet
+                raise
+            return
+        if reply.config.HasField("cookie"):
+            self._asked.cookie = reply.config.cookie.cookie
+        if reply.config.p4info.tables:
+            self._asked.info = reply.config.p4info
+
+    async def _ask_traffic(self, info: p4i.P4Info) -> None:
+        ids = [counter.preamble.id for counter in info.counters if counter.preamble.alias in _PORT_COUNTERS]
+        if not ids:
+            return
+        entities = [p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=number)) for number in ids]
+        request = p4r.ReadRequest(device_id=self._switch.device_id, entities=entities)
+        traffic: dict[int, int] = {}
+        async for reply in self._stub.Read(request, timeout=self._deadline_s):
+            for entity in reply.entities:
+                port, packets = entity.counter_entry.index.index, entity.counter_entry.data.packet_count
+                if packets and port not in _SPECIAL_PORTS:
+                    traffic[port] = traffic.get(port, 0) + packets
+        self._asked.traffic = traffic
+
+
+def _unanswered(switch: SwitchSection, error: grpc.aio.AioRpcError, deadline_s: float) -> Finding:
+    details = " ".join((error.details() or "").split())
+    match error.code():
+        case grpc.StatusCode.UNAVAILABLE:
+            mend = "start it, or mend switches.address"
+            if switch.ca is not None or "handshake" in details.lower() or "socket closed" in details.lower():
+                mend += "; and where it is TLS: switches.ca, cert, key and server_name"
+            return Finding(switch.name, "connection", f"{switch.address} cannot be reached ({details})", mend)
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            what = f"{switch.address} gave no answer in {deadline_s:g} s"
+            return Finding(switch.name, "connection", what, "see why it hangs")
+        case code:
+            mend = f"mend switches.device_id = {switch.device_id}, or see the switch's log"
+            return Finding(switch.name, "device", f"{code.name} ({details or 'no reason given'})", mend)
+
+
+async def _ask_gnmi(switch: SwitchSection, channel: grpc.aio.Channel, asked: Asked) -> None:
+    """Ask gNMI, which Stratum serves beside P4Runtime, for ports and queues; many switches have none."""
+    client = GNMIClient(switch.address)
+    await client.open(channel=channel)
+    try:
+        ports = {int(update.value) for update in await client.get(_PORTS)}
+        queues = {int(update.value) for update in await client.get(_QUEUES)}
+    except (GNMIClientError, TypeError, ValueError):
+        return
+    finally:
+        await client.close()
+    if queues:
+        asked.queues = frozenset(queues)
+    missing = sorted(set(switch.ports) - ports)
+    if ports and missing:
+        listed = ", ".join(map(str, missing))
+        asked.said.append(
+            Note(switch.name, "port map", f"gNMI has no interface with ifindex {listed}, which ports has")
+        )

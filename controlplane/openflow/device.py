@@ -1,0 +1,273 @@
+"""One OpenFlow 1.3 session with one switch: role, flow-mods with barriers, read-back.
+
+The same shape as P4Runtime's session (`controlplane.southbound.device`), so that ledger, difference and
+reconciliation are the same for both.
+
+Roles (specification, 6.3.6): this controller claims the master's with a generation id whose upper bits are
+its election id's, so a switch refuses it while one of a higher rank has claimed. OpenFlow 1.3 has no word
+for 'your master is gone': a backup stays one until it is started anew with a higher rank.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import structlog
+from finsy.grpcutil import GRPCStatusCode
+from finsy.p4client import P4Error
+from os_ken.ofproto import ofproto_v1_3 as of
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+from controlplane.int_report import Hop
+from controlplane.openflow import wire
+from controlplane.openflow.hub import HUB, Switch
+from controlplane.openflow.pipeline import BANK, EcmpGroups, Pipeline, UnsupportedError, egress_port, static
+from controlplane.southbound.connection import LostPrimacyError
+from controlplane.southbound.diff import Change
+from controlplane.southbound.errors import SwitchError
+from controlplane.southbound.tables import Call, Key
+
+log = structlog.get_logger()
+
+_READ_DEADLINE_S = 30.0
+
+
+class OpenFlowDevice:
+    """See the module. ``node_id`` stands for the switch in the paths of the probes that it sinks."""
+
+    def __init__(self, datapath_id: int, node_id: int, int_dscp: int, rank: int, deadline_s: float) -> None:
+        self._datapath_id = datapath_id
+        self._node_id = node_id
+        self._pipeline = Pipeline(int_dscp)
+        self._rank = rank
+        self._deadline_s = deadline_s
+        self._switch: Switch | None = None
+        self._arrived = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self._replies: dict[int, asyncio.Future[list[Any]]] = {}
+        """Transaction id -> what answers it, all parts."""
+        self._parts: dict[int, list[Any]] = {}
+        self._errors: dict[int, Any] = {}
+        self._ecmp = EcmpGroups()
+        self._made: set[int] = set()
+        """ECMP groups that the switch has."""
+        self._on_packet: Callable[[bytes, Hop | None], None] | None = None
+        self.primary = False
+
+    async def open(self) -> None:
+        """Wait for the switch to connect, and claim to be its master."""
+        HUB.attach(self._datapath_id, self._receive)
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                await self._arrived.wait()
+        except TimeoutError:
+            raise SwitchError(
+                f"no OpenFlow switch with datapath id {self._datapath_id:#x} has connected to {HUB.address}"
+            ) from None
+        generation = self._rank << 48 | time.time_ns() // 1_000_000 & (1 << 48) - 1
+        try:
+            await self._ask(parser.OFPRoleRequest(self._datapath, of.OFPCR_ROLE_MASTER, generation))
+        except _RefusedError as error:
+            if error.type != of.OFPET_ROLE_REQUEST_FAILED:
+                raise SwitchError(f"claiming to be its master: {error}") from None
+        else:
+            self.primary = True
+
+    async def close(self) -> None:
+        """Let the switch go; what waits for it ends with an error."""
+        self.primary = False
+        HUB.detach(self._datapath_id)
+        self._end("the session was closed")
+
+    async def listen(
+        self, on_role: Callable[[], None], on_packet: Callable[[bytes, Hop | None], None]
+    ) -> None:
+        """Hand on the probes that the switch sinks, for as long as it stays; always ends with SwitchError."""
+        del on_role  # a master is not told when it is deposed: its next write is refused
+        self._on_packet = on_packet
+        await self._gone.wait()
+        raise SwitchError("the switch closed the connection")
+
+    async def ensure_pipeline(self) -> bool:
+        """Write the entries that every row relies on, where they are missing; return whether they were."""
+        wanted = static(self._pipeline.int_dscp)
+        there = {flow.key: flow for flow in await self._flows()}
+        missing = [flow for flow in wanted if there.get(flow.key) != flow]
+        errors = await self._send([wire.flow_mod(self._datapath, flow) for flow in missing])
+        for error in errors.values():
+            raise SwitchError(f"the pipeline's own entries: {error}")
+        return bool(missing)
+
+    async def write(self, changes: Sequence[Change]) -> dict[int, P4Error]:
+        """Write one batch; return position -> error of those that failed; the others are in force."""
+        refused: dict[int, P4Error] = {}
+        messages: list[Any] = []
+        owners: list[int] = []
+        groups: dict[int, int] = {}
+        for at, change in enumerate(changes):
+            if change.table == "ecmp":
+                groups[self._ecmp.set(change.key, change.call)] = at
+                continue
+            try:
+                made = self._messages(change)
+            except UnsupportedError as error:
+                refused[at] = _error(GRPCStatusCode.UNIMPLEMENTED, str(error))
+                continue
+            messages += made
+            owners += [at] * len(made)
+        for group, at in groups.items():
+            buckets = self._ecmp.buckets(group)
+            messages.append(wire.group_mod(self._datapath, group, buckets, new=group not in self._made))
+            owners.append(at)
+            (self._made.add if buckets else self._made.discard)(group)
+        for at, failure in (await self._send(messages)).items():
+            if failure.type == of.OFPET_BAD_REQUEST and failure.code == of.OFPBRC_IS_SLAVE:
+                self.primary = False
+                raise LostPrimacyError(f"a write: {failure}")
+            full = (failure.type, failure.code) in _FULL
+            code = GRPCStatusCode.RESOURCE_EXHAUSTED if full else GRPCStatusCode.INVALID_ARGUMENT
+            refused[owners[at]] = _error(code, str(failure))
+        return refused
+
+    async def read(self, tables: Sequence[str] | None = None) -> AsyncIterator[tuple[str, Key, Call]]:
+        """Yield what the switch holds: (table, key, call); ``tables`` is only ever the bank's, or all."""
+        only = BANK if tables is not None else of.OFPTT_ALL
+        rows, foreign = self._pipeline.decode(await self._flows(only))
+        if tables is None:
+            if foreign:
+                log.warning(
+                    "entries of somebody else's",
+                    switch=self._datapath_id,
+                    count=len(foreign),
+                    one=str(foreign[0]),
+                )
+            parts = await self._multipart(parser.OFPGroupDescStatsRequest(self._datapath, 0))
+            self._ecmp = EcmpGroups({group.group_id: wire.buckets_of(group) for group in parts})
+            self._made = set(self._ecmp.members)
+            rows |= self._ecmp.rows()
+        for (table, key), call in rows.items():
+            if tables is None or table in tables:
+                yield table, key, call
+
+    async def port_counters(self) -> dict[int, tuple[int, int]]:
+        """Return port -> (packets, bytes) that it has sent."""
+        parts = await self._multipart(parser.OFPPortStatsRequest(self._datapath, 0, of.OFPP_ANY))
+        return {port.port_no: (port.tx_packets, port.tx_bytes) for port in parts}
+
+    # -- messages
+
+    @property
+    def _datapath(self) -> Any:  # noqa: ANN401 (os-ken is untyped)
+        if self._switch is None:
+            raise SwitchError("the switch closed the connection")
+        return self._switch.datapath
+
+    def _messages(self, change: Change) -> list[Any]:
+        """Return what brings about ``change``: entries that it takes away first."""
+        keep = [] if change.call is None else self._pipeline.encode(change.table, change.key, change.call)
+        kept = {flow.key for flow in keep}
+        gone = [flow for flow in self._pipeline.may_hold(change.table, change.key) if flow.key not in kept]
+        return [wire.flow_mod(self._datapath, flow, delete=True) for flow in gone] + [
+            wire.flow_mod(self._datapath, flow) for flow in keep
+        ]
+
+    async def _flows(self, table: int = of.OFPTT_ALL) -> list[Any]:
+        request = parser.OFPFlowStatsRequest(self._datapath, 0, table)
+        return [flow for part in await self._multipart(request) if (flow := wire.flow_of(part)) is not None]
+
+    async def _multipart(self, request: Any) -> list[Any]:  # noqa: ANN401
+        try:
+            return [entry for part in await self._ask(request, _READ_DEADLINE_S) for entry in part.body]
+        except _RefusedError as error:
+            raise SwitchError(f"a read: {error}") from None
+
+    async def _send(self, messages: list[Any]) -> dict[int, _RefusedError]:
+        """Send ``messages`` and a barrier; return position -> error of those that the switch refused."""
+        if not messages:
+            return {}
+        barrier = parser.OFPBarrierRequest(self._datapath)
+        xids = await self._ask(barrier, before=messages)
+        found = {at: self._errors.pop(xid) for at, xid in enumerate(xids) if xid in self._errors}
+        return {at: _RefusedError(message) for at, message in found.items()}
+
+    async def _ask(
+        self,
+        request: Any,  # noqa: ANN401
+        deadline_s: float | None = None,
+        before: Sequence[Any] = (),
+    ) -> list[Any]:
+        """Send ``before`` and ``request``; return the parts of its answer, or the ids of ``before`` if any.
+
+        Raises _RefusedError where the switch refuses the request, SwitchError where it does not answer.
+        """
+        switch = self._switch
+        if switch is None:
+            raise SwitchError("the switch closed the connection")
+        future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        deadline_s = deadline_s or self._deadline_s
+        xid = None
+        try:
+            async with asyncio.timeout(deadline_s), self._one_at_a_time:
+                self._errors.clear()
+                xid = switch.datapath.set_xid(request)
+                self._replies[xid] = future
+                xids = await switch.send([*before, request])
+                parts = await future
+        except TimeoutError:
+            raise SwitchError(f"no answer in {deadline_s:g} s") from None
+        finally:
+            if xid is not None:
+                self._replies.pop(xid, None)
+                self._parts.pop(xid, None)
+        return xids[:-1] if before else parts
+
+    def _receive(self, switch: Switch | None, message: Any) -> None:  # noqa: ANN401
+        if switch is None or (message is None and self._switch is not None):
+            self._end("the switch closed the connection")  # a second connection ends the session of the first
+        elif message is None:
+            self._switch = switch
+            self._arrived.set()
+        elif isinstance(message, parser.OFPPacketIn):
+            if self._on_packet is not None:
+                seen = dict(message.match.items())
+                hop = Hop(self._node_id, seen.get("in_port"), egress_port(seen.get("metadata", 0)))
+                self._on_packet(bytes(message.data), hop)
+        elif isinstance(message, parser.OFPErrorMsg):
+            self._errors[message.xid] = message
+            if (future := self._replies.get(message.xid)) is not None and not future.done():
+                future.set_exception(_RefusedError(message))
+        elif (future := self._replies.get(message.xid)) is not None and not future.done():
+            parts = self._parts.setdefault(message.xid, [])
+            parts.append(message)
+            if not getattr(message, "flags", 0) & of.OFPMPF_REPLY_MORE:
+                future.set_result(parts)
+
+    def _end(self, why: str) -> None:
+        self._gone.set()
+        self._switch = None
+        for future in self._replies.values():
+            if not future.done():
+                future.set_exception(SwitchError(why))
+
+
+_FULL = {
+    (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_TABLE_FULL),
+    (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_OUT_OF_GROUPS),
+}
+
+
+class _RefusedError(Exception):
+    """An ``OFPT_ERROR``."""
+
+    def __init__(self, message: Any) -> None:  # noqa: ANN401
+        self.type, self.code = message.type, message.code
+        kind = of.ofp_error_type_to_str(self.type)
+        super().__init__(f"{kind}: {of.ofp_error_code_to_str(self.type, self.code)}")
+
+
+def _error(code: GRPCStatusCode, text: str) -> P4Error:
+    return P4Error(canonical_code=code, message=text, space="openflow", code=0)

@@ -1,0 +1,142 @@
+"""Flow entries as OpenFlow 1.3 messages, by os-ken, and back from what a switch tells of its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv6Address
+from typing import Any
+
+from os_ken.ofproto import ofproto_v1_3 as of
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+from controlplane.openflow.pipeline import (
+    CONTROLLER,
+    Action,
+    DecrementTtl,
+    Ecmp,
+    Field,
+    Flow,
+    Output,
+    SetField,
+    SetQueue,
+    Value,
+    mac_text,
+)
+
+
+def flow_mod(datapath: Any, flow: Flow, *, delete: bool = False) -> Any:  # noqa: ANN401 (os-ken is untyped)
+    """Return the message that adds ``flow``, in the place of one with the same key, or deletes it."""
+    instructions = []
+    if flow.actions:
+        actions = [_action(action) for action in flow.actions]
+        instructions.append(parser.OFPInstructionActions(of.OFPIT_APPLY_ACTIONS, actions))
+    if flow.metadata is not None:
+        instructions.append(parser.OFPInstructionWriteMetadata(*flow.metadata))
+    if flow.goto is not None:
+        instructions.append(parser.OFPInstructionGotoTable(flow.goto))
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=flow.cookie,
+        table_id=flow.table,
+        command=of.OFPFC_DELETE_STRICT if delete else of.OFPFC_ADD,
+        priority=flow.priority,
+        out_port=of.OFPP_ANY,
+        out_group=of.OFPG_ANY,
+        match=parser.OFPMatch(**dict(flow.match)),
+        instructions=[] if delete else instructions,
+    )
+
+
+def group_mod(datapath: Any, group: int, buckets: Sequence[tuple[int, int]], *, new: bool) -> Any:  # noqa: ANN401
+    """Return the message that makes ``group`` choose among ``buckets``, (port, MAC address) each.
+
+    ``new`` tells one that the switch does not have yet; without buckets the message deletes it.
+    """
+    hops = [
+        parser.OFPBucket(
+            weight=1,
+            watch_port=of.OFPP_ANY,
+            watch_group=of.OFPG_ANY,
+            actions=[_action(SetField("eth_dst", mac_text(mac))), _action(Output(port))],
+        )
+        for port, mac in buckets
+    ]
+    command = of.OFPGC_DELETE if not hops else of.OFPGC_ADD if new else of.OFPGC_MODIFY
+    return parser.OFPGroupMod(datapath, command, of.OFPGT_SELECT, group, hops)
+
+
+def flow_of(stats: Any) -> Flow | None:  # noqa: ANN401
+    """Return the entry that an ``OFPFlowStats`` tells of; None where it holds what `Flow` cannot say."""
+    actions: list[Action] = []
+    metadata = goto = None
+    for instruction in stats.instructions:
+        if isinstance(instruction, parser.OFPInstructionWriteMetadata):
+            metadata = (instruction.metadata, instruction.metadata_mask)
+        elif isinstance(instruction, parser.OFPInstructionGotoTable):
+            goto = instruction.table_id
+        elif (
+            isinstance(instruction, parser.OFPInstructionActions)
+            and instruction.type == of.OFPIT_APPLY_ACTIONS
+        ):
+            known = [_known(action) for action in instruction.actions]
+            actions += [action for action in known if action is not None]
+            if None in known:
+                return None
+        else:
+            return None
+    match = tuple(sorted((name, _field(value)) for name, value in stats.match.items()))
+    return Flow(stats.table_id, stats.priority, match, tuple(actions), metadata, goto, stats.cookie)
+
+
+def buckets_of(description: Any) -> dict[int, tuple[int, int]]:  # noqa: ANN401
+    """Return member -> (port, MAC address) of an ``OFPGroupDescStats``."""
+    members = {}
+    for number, bucket in enumerate(description.buckets):
+        port = mac = 0
+        for action in bucket.actions:
+            match _known(action):
+                case Output(to):
+                    port = to
+                case SetField("eth_dst", str(text)):
+                    mac = int(text.replace(":", ""), 16)
+        members[number] = port, mac
+    return members
+
+
+def _action(action: Action) -> Any:  # noqa: ANN401
+    match action:
+        case SetQueue(queue):
+            return parser.OFPActionSetQueue(queue)
+        case SetField(name, value):
+            return parser.OFPActionSetField(**{name: value})
+        case Output(port):
+            return parser.OFPActionOutput(port, of.OFPCML_NO_BUFFER)
+        case Ecmp(group):
+            return parser.OFPActionGroup(group)
+        case DecrementTtl():
+            return parser.OFPActionDecNwTtl()
+
+
+def _known(action: Any) -> Action | None:  # noqa: ANN401
+    if isinstance(action, parser.OFPActionSetQueue):
+        return SetQueue(action.queue_id)
+    if isinstance(action, parser.OFPActionSetField):
+        return SetField(action.key, _value(action.value))
+    if isinstance(action, parser.OFPActionOutput):
+        return Output(CONTROLLER if action.port == of.OFPP_CONTROLLER else action.port)
+    if isinstance(action, parser.OFPActionGroup):
+        return Ecmp(action.group_id)
+    if isinstance(action, parser.OFPActionDecNwTtl):
+        return DecrementTtl()
+    return None
+
+
+def _field(value: Any) -> Field:  # noqa: ANN401
+    return (_value(value[0]), _value(value[1])) if isinstance(value, tuple) else _value(value)
+
+
+def _value(value: Any) -> Value:  # noqa: ANN401
+    """Bring what a switch tells into the one form that `Flow` has of it."""
+    if isinstance(value, str) and ":" in value and value.count(":") != 5:
+        return str(IPv6Address(value))
+    return value if isinstance(value, int) else str(value)

@@ -1,0 +1,206 @@
+"""Brings one switch from what it holds to a ``Desired``: phases, batches, and what does not go as planned."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+
+from finsy.p4client import P4Error
+from structlog.typing import FilteringBoundLogger
+
+from controlplane.model import FiveTuple
+from controlplane.southbound import diff, tables
+from controlplane.southbound.connection import Connection, OverflowedError
+from controlplane.southbound.diff import Change, Step
+from controlplane.southbound.encode import MAX_UPDATES, Encoder
+from controlplane.southbound.errors import SwitchError
+from controlplane.southbound.ledger import DriftError, Ledger
+from controlplane.southbound.room import Room
+from controlplane.southbound.state import Desired, FlowEntry
+from controlplane.southbound.status import Outcome, Result
+
+_REVIEW_S = (0.2, 5.0)
+"""Pause before another look at rows without room: where a table took more than last time, and else."""
+
+_ROUNDS = 3
+"""Times that rows are chosen anew in one go because a table took fewer than thought."""
+
+
+@dataclass(slots=True)
+class Request:
+    """One ``apply`` of a switch, and how far it has come."""
+
+    desired: Desired
+    done: asyncio.Future[Outcome]
+    since: float = field(default_factory=time.monotonic)
+    flip_s: float | None = None
+    updates: int = 0
+
+    def finish(self, result: Result, refused: int = 0, error: str | None = None) -> None:
+        """Resolve it, once."""
+        if not self.done.done():
+            total_s = time.monotonic() - self.since
+            self.done.set_result(Outcome(result, self.flip_s, total_s, self.updates, refused, error))
+
+
+class Writer:
+    """Writes requests to one switch, and knows what it has room for.
+
+    ``read_back`` makes a new ledger from what the switch holds. ``newer`` says whether another request waits.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        read_back: Callable[[Connection], Awaitable[Ledger]],
+        newer: Callable[[], bool],
+        log: FilteringBoundLogger,
+    ) -> None:
+        self.room = Room(encoder.sizes)
+        self.batch = MAX_UPDATES
+        """Updates in a Write; fewer where the switch's answers do not fit their metadata."""
+        self._encoder = encoder
+        self._read_back = read_back
+        self._newer = newer
+        self._log = log
+        self._wanted = tables.Wanted()
+        self._settled: Mapping[FiveTuple, FlowEntry] | None = None
+        self._kept: Collection[int] | None = None
+        """The groups whose flows these are, where there is no room for all groups."""
+        self._review_at: float | None = None
+
+    def forget(self, *, pushed: bool = False) -> None:
+        """Forget what the flow tables were settled at; and what they have room for, where they are new."""
+        self._settled = None
+        if pushed:
+            self.room.forget()
+
+    def review_in_s(self) -> float | None:
+        """Return the seconds until rows that found no room are worth another look; None: there are none."""
+        return None if self._review_at is None else max(0.0, self._review_at - time.monotonic())
+
+    def refused(self, ledger: Ledger) -> dict[str, int]:
+        """Return table -> wanted rows that the switch does not hold."""
+        counts = {table: sum(groups.values()) for table, groups in self.room.left_out().items()}
+        for table, _ in ledger.refused:
+            counts[table] = counts.get(table, 0) + 1
+        return counts
+
+    def reason(self, ledger: Ledger) -> str | None:
+        """Return why rows are not held, for a person; None where all are."""
+        if ledger.refused:
+            return ledger.reason
+        for table, groups in self.room.left_out().items():
+            left_out, held = sum(groups.values()), len(ledger.contents[table])
+            return (
+                f"{table}: no room for {left_out} of {left_out + held} flows ({ledger.reason or 'its size'})"
+            )
+        return None
+
+    async def bring_up(self, connection: Connection, request: Request, ledger: Ledger) -> None:
+        """Bring the switch to ``request``; a second surprise in what it holds counts as a refusal."""
+        if self.review_in_s() == 0.0:
+            self._settled = None
+            self.room.try_more()
+        strict = True
+        while True:
+            try:
+                return await self._write_rounds(connection, request, ledger, strict=strict)
+            except DriftError as drift:
+                strict = False
+                self._log.warning("switch holds something else than thought", update=str(drift))
+            except OverflowedError as overflow:
+                if self.batch == 1:
+                    raise
+                self.batch //= 2
+                self._log.warning("smaller writes from now on", updates=self.batch, reason=str(overflow))
+            ledger = await self._read_back(connection)
+
+    async def _write_rounds(
+        self, connection: Connection, request: Request, ledger: Ledger, *, strict: bool
+    ) -> None:
+        for number in range(_ROUNDS):
+            written = await self._write_plan(connection, request, ledger, strict=strict)
+            full = self.room.learn(ledger.take_no_room(), ledger.contents, made_way=number > 0)
+            if not written:
+                return request.finish(Result.SUPERSEDED)
+            if not full:
+                break
+        if ledger.refused and request.updates:
+            self._log.warning("entries refused", count=len(ledger.refused), last=ledger.reason)
+        self._settled = request.desired.flows
+        refused = sum(self.refused(ledger).values())
+        if self.room.left_out():
+            self._review_at = time.monotonic() + _REVIEW_S[0 if self.room.grew else 1]
+        else:
+            self._review_at = None
+        return request.finish(Result.APPLIED, refused)
+
+    async def _write_plan(
+        self, connection: Connection, request: Request, ledger: Ledger, *, strict: bool
+    ) -> bool:
+        """Write what differs, phase by phase; return False where something newer took over on the way."""
+        desired = request.desired
+        groups = self._groups(desired, ledger)
+        all_fit = groups is None or desired.groups is None or len(groups) == len(desired.groups)
+        kept = None if groups is None or all_fit else groups.keys()
+        flows = None
+        if desired.flows is not None and (desired.flows is not self._settled or kept != self._kept):
+            flows = partial(self._flows, desired.flows, kept, ledger)
+        for phase in diff.plan(ledger.contents, self._wanted.setup(desired.setup), groups, flows):
+            changes = ledger.worth_writing(phase.changes)
+            batch, message = self._next(changes)
+            while batch:
+                errors, following = await self._send(connection, message, changes)
+                request.updates += len(batch)
+                ledger.note(batch, errors, strict=strict)
+                if self._newer() and phase.step > Step.FLIP:
+                    # A newer ranking goes before the rest of the flows; this batch was progress.
+                    return False
+                batch, message = following
+            if phase.step is Step.FLIP:
+                if ("active_bank", ()) in ledger.refused:
+                    raise SwitchError(f"the flip was refused ({ledger.reason})")
+                request.flip_s = time.monotonic() - request.since
+        self._kept = kept
+        return True
+
+    def _next(self, changes: Iterator[Change]) -> tuple[list[Change], list[bytes]]:
+        """Take the next batch, with the messages of it."""
+        batch = list(islice(changes, self.batch))
+        return batch, [self._encoder.encoded(change) for change in batch]
+
+    async def _send(
+        self, connection: Connection, message: list[bytes], changes: Iterator[Change]
+    ) -> tuple[Mapping[int, P4Error], tuple[list[Change], list[bytes]]]:
+        """Write ``message`` and, while the switch works on it, make the next; return the errors, and that."""
+        if len(message) < self.batch:  # there is no next
+            return await connection.write(message), ([], [])
+        write = asyncio.create_task(connection.write(message))
+        try:
+            for _ in range(2):  # steps of the event loop until the message is on its way
+                await asyncio.sleep(0)
+            following = self._next(changes)
+            return await write, following
+        finally:
+            write.cancel()
+
+    def _groups(self, desired: Desired, ledger: Ledger) -> Mapping[int, tables.Call] | None:
+        if desired.groups is None:
+            return None
+        rows = tables.group_rows(desired.groups)
+        if self.room.for_groups(len(rows)):
+            return rows
+        return self.room.groups(rows, tables.bank_rows(ledger.contents, tables.active_bank(ledger.contents)))
+
+    def _flows(
+        self,
+        flows: Mapping[FiveTuple, FlowEntry],
+        groups: Collection[int] | None,
+        ledger: Ledger,
+    ) -> tables.Contents:
+        return self.room.flows(self._wanted.flows(flows), ledger.contents, groups)

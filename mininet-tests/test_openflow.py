@@ -1,0 +1,79 @@
+"""An Open vSwitch leaf beside P4 spines and leaves: levels, paths and progress as on any other leaf."""
+
+import shutil
+import time
+
+import pytest
+
+from topo import scenario
+from topo.files import Policy
+from topo.lab import Lab
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("ovs-vswitchd") is None,
+    reason="Open vSwitch is not installed: apt-get install openvswitch-switch",
+)
+JOBS = scenario.Scenario.model_validate(
+    {
+        "unit_s": 0.5,
+        "fabric": {
+            "kind": "leaf-spine",
+            "leaves": 2,
+            "spines": 2,
+            "hosts_per_leaf": 3,
+            "rate_mbps": 40,
+            "host_rate_mbps": 400,
+        },
+        "jobs": [
+            {"id": "job1", "compute": 1, "communicate": 2, "hosts": ["h1", "h4"]},
+            {"id": "job2", "compute": 1, "communicate": 2, "hosts": ["h2", "h5"], "log": "nanogpt"},
+            {"id": "job3", "compute": 1, "communicate": 1, "hosts": ["h3", "h6"]},
+        ],
+    }
+)
+
+
+@pytest.fixture
+def lab(directory):
+    with Lab(JOBS.fabric.build(), directory=directory, open_vswitches=["leaf1"]) as lab:
+        lab.start_controller(Policy("leveller", profile=False))
+        lab.start_agents()
+        lab.wait_ready()
+        yield lab
+
+
+def test_paths_through_it_are_learnt_and_its_levels_follow_the_ranking(lab):
+    lab.start_jobs(JOBS)
+    lab.wait_for(lambda: len(lab.status()["groups"]) == 6, 30, "six groups")
+    paths = {tuple(group["path"]) for group in lab.status()["groups"]}
+    assert {len(path) for path in paths} == {3}
+    leaves = {(path[0].split(":")[0], path[2].split(":")[0]) for path in paths}
+    assert leaves == {("leaf1", "leaf2"), ("leaf2", "leaf1")}
+    switches = {switch["name"]: switch for switch in lab.status()["switches"]}
+    assert switches["leaf1"]["primary"]
+    assert switches["leaf1"]["entries"]["flow_group_v4"] == 6
+    assert switches["leaf1"]["refused"] == {}
+    banks = set()
+    for _ in range(40):
+        (leaf,) = (switch for switch in lab.status()["switches"] if switch["name"] == "leaf1")
+        banks.add(leaf["active_bank"])
+        time.sleep(0.25)
+    assert banks == {0, 1}, "no re-ranking has reached it"
+    assert all(job["R"] > 0.3 for job in lab.status()["jobs"])
+    lab.check()
+
+
+def test_it_forwards_when_the_controller_is_gone_and_is_reconciled_when_it_comes_back(lab):
+    lab.start_jobs(JOBS)
+    lab.wait_for(lambda: len(lab.status()["groups"]) == 6, 30, "six groups")
+    lab.kill_controller()
+    time.sleep(1)
+    before = [job.log.read_text().count("iter") for job in lab.jobs]
+    time.sleep(6)
+    after = [job.log.read_text().count("iter") for job in lab.jobs]
+    assert all(now > then for then, now in zip(before, after, strict=True))
+    lab.start_controller(Policy("leveller", profile=False))
+    lab.wait_ready()
+    lab.wait_for(lambda: len(lab.status()["groups"]) == 6, 30, "six groups again")
+    (leaf,) = (switch for switch in lab.status()["switches"] if switch["name"] == "leaf1")
+    assert (leaf["primary"], leaf["refused"], leaf["error"]) == (True, {}, None)

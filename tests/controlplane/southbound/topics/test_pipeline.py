@@ -1,0 +1,75 @@
+"""The pipeline: pushed where its cookie differs, and never otherwise, since a push wipes (7.1)."""
+
+from dataclasses import replace
+
+from controlplane.southbound import Fabric, Result
+from tests.controlplane.southbound.helpers import PROGRAM, connected
+
+
+async def test_pipeline_mismatch_is_a_push_and_nothing_else_is(switch, desire, onlooker, tmp_path):
+    async with Fabric([switch.target()], PROGRAM) as fabric:
+        await connected(fabric)
+        assert fabric.status()["S1"].pipeline_pushes == 1
+        await fabric.apply({"S1": desire(1, 2)})
+    async with Fabric([switch.target()], PROGRAM) as fabric:
+        await connected(fabric)
+        assert fabric.status()["S1"].pipeline_pushes == 0
+    assert await onlooker(switch).levels() == {1: 1, 2: 2}
+    other = tmp_path / "other.json"
+    other.write_text(PROGRAM.json.read_text() + "\n")
+    async with Fabric([switch.target()], replace(PROGRAM, json=other)) as fabric:
+        await connected(fabric)
+        assert fabric.status()["S1"].pipeline_pushes == 1
+        assert fabric.held("S1").groups == {}
+        await fabric.apply({"S1": desire(5)})
+        assert await onlooker(switch).levels() == {1: 5}
+
+
+async def test_pipeline_that_the_switch_refuses_is_said(switch, tmp_path, eventually):
+    bad = tmp_path / "bad.json"
+    bad.write_text("no program")
+    async with Fabric([switch.target()], replace(PROGRAM, json=bad)) as fabric:
+
+        async def said():
+            return (fabric.status()["S1"].error or "").startswith("pushing the pipeline: ")
+
+        await eventually(said)
+        assert not fabric.status()["S1"].connected
+
+
+async def test_preloaded_pipeline_of_another_controllers_push_is_kept(switch, desire, onlooker):
+    """Our program is there already, by whoever pushed it: nothing is pushed and no entry lost."""
+    async with Fabric([switch.target()], PROGRAM, election_id=5) as other:
+        await connected(other)
+        await other.apply({"S1": desire(1, 2)})
+    async with Fabric([switch.target()], PROGRAM) as fabric:
+        await connected(fabric)
+        assert fabric.status()["S1"].pipeline_pushes == 0
+        assert fabric.held("S1").groups == desire(1, 2).groups
+    assert await onlooker(switch).levels() == {1: 1, 2: 2}
+
+
+async def test_preloaded_pipeline_of_the_command_line_has_no_cookie_and_is_pushed_over(
+    switches, desire, onlooker
+):
+    """A program that a switch was started with comes without P4Info: P4Runtime can do nothing with it."""
+    switch = switches(preloaded=PROGRAM.json)
+    async with Fabric([switch.target()], PROGRAM) as fabric:
+        await connected(fabric)
+        assert fabric.status()["S1"].pipeline_pushes == 1
+        assert (await fabric.apply({"S1": desire(1, 2)}))["S1"].result is Result.APPLIED
+        assert await onlooker(switch).levels() == {1: 1, 2: 2}
+
+
+async def test_pipeline_mismatch_seen_by_a_backup_changes_nothing(switch, desire, onlooker, tmp_path):
+    """Only a primary pushes: a backup of another release leaves the program and its tables alone."""
+    other = tmp_path / "other.json"
+    other.write_text(PROGRAM.json.read_text() + "\n")
+    async with Fabric([switch.target()], PROGRAM, election_id=5) as primary:
+        await connected(primary)
+        await primary.apply({"S1": desire(1, 2)})
+        async with Fabric([switch.target()], replace(PROGRAM, json=other)) as backup:
+            await connected(backup)
+            assert (await backup.apply({"S1": desire(6)}))["S1"].result is Result.BACKUP
+            assert backup.status()["S1"].pipeline_pushes == 0
+        assert await onlooker(switch).levels() == {1: 1, 2: 2}
