@@ -87,8 +87,13 @@ def unreadable(error: UserError) -> Report:
 
 
 async def _ask_all(config: Config, schema: P4Schema, deadline_s: float) -> dict[str, Asked]:
-    answers = await asyncio.gather(*(ask(switch, schema, deadline_s) for switch in config.switches))
-    return {switch.name: answer for switch, answer in zip(config.switches, answers, strict=True)}
+    return dict(
+        zip(
+            (switch.name for switch in config.switches),
+            await asyncio.gather(*(ask(switch, schema, deadline_s) for switch in config.switches)),
+            strict=True,
+        )
+    )
 
 
 def _program(info: p4i.P4Info, program: p4src.Program) -> Iterator[Finding]:

@@ -41,6 +41,9 @@ class Asked:
 async def ask(switch: SwitchSection, schema: P4Schema, deadline_s: float) -> Asked:
     """Ask ``switch``; whatever goes wrong is a finding."""
     asked = Asked()
+    if switch.protocol == "openflow":
+        asked.said.append(Note(switch.name, "connection", "it speaks OpenFlow, and was not asked"))
+        return asked
     channel = switch.target().channel()
     try:
         await _Questions(switch, schema, p4r_grpc.P4RuntimeStub(channel), asked, deadline_s).put()

@@ -16,8 +16,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 import leveller.config
 import p4src
+from controlplane.model import Link
 from controlplane.policies import POLICIES, Scope
-from controlplane.southbound.target import Target, Tls
+from controlplane.southbound.target import OpenFlowTarget, Target, Tls
 from leveller.config import Section
 from leveller.errors import UserError
 
@@ -243,13 +244,29 @@ class RouteSection(Section):
     next_hops: tuple[NextHop, ...] = Field(min_length=1, max_length=64)
 
 
+class CableSection(Section):
+    """``[[switches.cables]]``: what is at the other end of a port of an OpenFlow switch."""
+
+    port: Port
+    peer: Name
+    peer_port: Port
+
+
+class OpenFlowSection(Section):
+    """``[openflow]``: where OpenFlow switches connect."""
+
+    listen: Address = "0.0.0.0:6653"
+
+
 class SwitchSection(Section):
-    """``[[switches]]``: one P4Runtime device and its reference forwarding."""
+    """``[[switches]]``: one P4Runtime device, or OpenFlow switch, and its reference forwarding."""
 
     name: Name
-    address: GrpcAddress
-    """Of its P4Runtime server: ``HOST:PORT`` or ``unix:/PATH``."""
+    protocol: Annotated[str, AfterValidator(partial(_known, known=("p4runtime", "openflow")))] = "p4runtime"
+    address: GrpcAddress = ""
+    """Of its P4Runtime server: ``HOST:PORT`` or ``unix:/PATH``. An OpenFlow switch connects by itself."""
     device_id: int = Field(ge=1, lt=2**64)
+    """P4Runtime's, or OpenFlow's datapath id."""
     node_id: int = Field(ge=1, lt=2**32 - 1)
     """INT node id; all ones would mean that a hop cannot tell."""
     ports: tuple[Port, ...] = Field(min_length=1)
@@ -271,6 +288,12 @@ class SwitchSection(Section):
     interfaces: Mapping[Port, str] = {}
     """The kernel's interface of each port, where its queues are this machine's: for ``check`` alone."""
     routes: tuple[RouteSection, ...] = ()
+    cables: tuple[CableSection, ...] = ()
+    """Of an OpenFlow switch: where its ports to other switches lead."""
+
+    def behind(self) -> dict[Link, Link]:
+        """Return (switch, ingress port) -> this switch's port that leads there; see `paths.path_of`."""
+        return {Link(cable.peer, cable.peer_port): Link(self.name, cable.port) for cable in self.cables}
 
     def target(self) -> Target:
         """Return it as the southbound's. Raises UserError for PEM files that cannot be used."""
@@ -279,6 +302,25 @@ class SwitchSection(Section):
             tls = Tls(self.ca, self.cert, self.key, self.server_name)
             tls.check()
         return Target(self.name, self.address, self.device_id, self.role, tls)
+
+    @model_validator(mode="after")
+    def _protocol_fits(self) -> Self:
+        if self.protocol == "p4runtime":
+            if not self.address:
+                raise ValueError("address is missing; give that of its P4Runtime server, HOST:PORT")
+            if self.cables:
+                raise ValueError("cables are for switches with protocol = 'openflow'; remove them")
+            return self
+        for name in ("address", "role", "ca"):
+            if getattr(self, name):
+                raise ValueError(f"{name} is for P4Runtime; remove it, or protocol = 'openflow'")
+        cabled = {cable.port for cable in self.cables}
+        for port in self.ports:
+            if port not in self.host_ports and port not in cabled:
+                raise ValueError(
+                    f"port {port} leads to no host, and no cable tells where else; give [[switches.cables]]"
+                )
+        return self
 
     @model_validator(mode="after")
     def _certificates_go_together(self) -> Self:
@@ -324,13 +366,16 @@ class Config(Section):
     policy: PolicySection = PolicySection()
     profiling: ProfilingSection = ProfilingSection()
     levels: LevelsSection = LevelsSection()
+    openflow: OpenFlowSection = OpenFlowSection()
     switches: tuple[SwitchSection, ...] = Field(min_length=1)
     jobs: tuple[JobSection, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for field in ("name", "address", "device_id", "node_id"):
-            _unique(f"switches.{field}", [getattr(switch, field) for switch in self.switches])
+            values = [getattr(switch, field) for switch in self.switches]
+            _unique(f"switches.{field}", [value for value in values if value])
+        self._cables_lead_somewhere()
         _unique("jobs.id", [job.id for job in self.jobs])
         highest = max(*self.levels.queues, self.levels.control_queue)
         for switch in self.switches:
@@ -344,6 +389,26 @@ class Config(Section):
         if self.policy.order and self.policy.name != "static":
             raise ValueError(f"policy.order is for static, but policy.name is {self.policy.name}; remove it")
         return self
+
+    def _cables_lead_somewhere(self) -> None:
+        ports = {switch.name: switch for switch in self.switches}
+        for switch in self.switches:
+            for cable in switch.cables:
+                peer = ports.get(cable.peer)
+                if peer is None or cable.peer_port not in peer.ports or peer.protocol == "openflow":
+                    raise ValueError(
+                        f"the cable of {switch.name} to {cable.peer}:{cable.peer_port} leads to no port of a"
+                        " P4 switch; name one of switches.ports"
+                    )
+
+    def targets(self) -> list[Target | OpenFlowTarget]:
+        """Return the switches as the southbound's. Raises UserError for PEM files that cannot be used."""
+        return [
+            switch.target()
+            if switch.protocol == "p4runtime"
+            else OpenFlowTarget(switch.name, switch.device_id, switch.node_id, self.openflow.listen)
+            for switch in self.switches
+        ]
 
     def program(self) -> p4src.Program:
         """Return the program that the switches run. Raises UserError where it is not there."""

@@ -73,7 +73,7 @@ class Controller:
                 time.time_ns() - time.monotonic_ns(),
             )
             self._fabric = Fabric(
-                [switch.target() for switch in self._config.switches],
+                self._config.targets(),
                 self._program,
                 election_id=config.election_id,
                 on_report=self.on_sunk,

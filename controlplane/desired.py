@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 
 from controlplane.config import Config, LevelsSection, SwitchSection
 from controlplane.groups import Placement
-from controlplane.model import FiveTuple, Levels
+from controlplane.model import FiveTuple, Levels, Link
 from controlplane.southbound import Desired, FlowEntry, GroupLevel, LevelQueue, NextHop, Setup
 
 ROCE_PORT = 4791
@@ -23,12 +23,18 @@ def setups(config: Config) -> dict[str, Setup]:
         for level, (queue, dscp) in enumerate(zip(levels.queues, marks, strict=True))
     }
     level_queue[levels.control_level] = LevelQueue(levels.control_queue)
+    guarded = {cable for switch in config.switches for cable in switch.behind()}
     return {
         switch.name: Setup(
             level_queue=level_queue,
             node_id=switch.node_id,
             host_ports=frozenset(switch.host_ports),
-            fabric_ports=frozenset(switch.ports) - frozenset(switch.host_ports),
+            fabric_ports=frozenset(
+                port
+                for port in switch.ports
+                if port not in switch.host_ports and Link(switch.name, port) not in guarded
+            ),
+            guarded_ports=frozenset(port for port in switch.ports if Link(switch.name, port) in guarded),
             routes=_routes(switch, forwards=forwards),
             ecmp_seed=switch.ecmp_seed,
             default_level=levels.default,

@@ -96,6 +96,7 @@ def _compile(compiler: str, name: str, chip: Chip, root: Path) -> tuple[str, dic
             raise UserError(
                 f"the program does not compile for {name}:\n{done.stderr.strip()}", "mend the source"
             )
+        check_parser(Path(scratch, "pipe", "leveller.bfa").read_text(encoding="utf-8"))
         logs = Path(scratch, "pipe", "logs")
         used = summary(
             json.loads((logs / "resources.json").read_text()), json.loads((logs / "phv.json").read_text())
@@ -125,6 +126,12 @@ def phv_bits(phv: dict[str, Any]) -> dict[str, int]:
         if container["slices"]:
             bits[container["gress"]] = bits.get(container["gress"], 0) + container["bit_width"]
     return bits
+
+
+def check_parser(assembly: str) -> None:
+    """Raise UserError when the compiler has lost what the parser's states match on (p4c 1.2.5.16 does)."""
+    if "\n      0x0800:\n" not in assembly:
+        raise UserError(f"{COMPILER} loses what the parser matches on", "mend it as docs/tofino.md says")
 
 
 def check_stages(name: str, used: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ MANAGEMENT = "10.255.0.1"
 
 AGENTS = f"{MANAGEMENT}:9559"
 HTTP = "127.0.0.1:9560"
+OPENFLOW = "127.0.0.1:6653"
 
 LEVELS = 7
 """K: one level a queue, but for the queue of control traffic."""
@@ -43,6 +44,8 @@ def controller_toml(
 ) -> str:
     """Return ``leveller.toml`` for ``fabric``, whose switches serve P4Runtime at ``addresses`` (by name).
 
+    Switches without an address speak OpenFlow.
+
     ``dscp`` marks the levels where a switch's queues are chosen by it; empty = no marking.
     """
     lines = [
@@ -70,6 +73,8 @@ def controller_toml(
     ]
     if dscp:
         lines.append(f"dscp = {_text(list(dscp[:LEVELS]))}")
+    if addresses.keys() != fabric.switches.keys():
+        lines += ["", "[openflow]", f"listen = {_text(OPENFLOW)}"]
     for job, intensity in policy.intensity.items():
         lines += ["", "[[jobs]]", f"id = {_text(job)}", f"intensity = {float(intensity)}"]
     for switch in fabric.switches.values():
@@ -77,7 +82,9 @@ def controller_toml(
             "",
             "[[switches]]",
             f"name = {_text(switch.name)}",
-            f"address = {_text(addresses[switch.name])}",
+            f"address = {_text(addresses[switch.name])}"
+            if switch.name in addresses
+            else 'protocol = "openflow"',
             f"device_id = {switch.number}",
             f"node_id = {switch.number}",
             f"ports = {_text(list(switch.ports))}",
@@ -85,6 +92,11 @@ def controller_toml(
             f"queues = {queues}",
             f"ecmp_seed = {switch.number}",
         ]
+        if switch.name not in addresses:
+            for port in switch.ports.values():
+                if not port.host_facing:
+                    lines += ["[[switches.cables]]", f"port = {port.number}"]
+                    lines += [f"peer = {_text(port.peer)}", f"peer_port = {port.peer_port}"]
         for route in routes(fabric, switch):
             hops = ", ".join(f"{{port = {hop.port}, mac = {_text(hop.mac)}}}" for hop in route.next_hops)
             lines += ["[[switches.routes]]", f"prefix = {_text(route.prefix)}", f"next_hops = [{hops}]"]

@@ -7,7 +7,7 @@ import json
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +17,7 @@ from topo import files, mininet, namespace
 from topo.fabric import Fabric
 from topo.files import Policy
 from topo.jobs.launch import JobSpec, RunningJob, launch
+from topo.ovs import OpenVSwitch
 from topo.routes import routes
 from topo.scenario import Scenario
 
@@ -35,9 +36,16 @@ class Lab:
     """
 
     def __init__(
-        self, fabric: Fabric, switch: str = "softswitch", directory: Path = namespace.DIRECTORY
+        self,
+        fabric: Fabric,
+        switch: str = "softswitch",
+        directory: Path = namespace.DIRECTORY,
+        open_vswitches: Collection[str] = (),
     ) -> None:
-        """Describe the lab; ``switch`` is a name in `mininet.SWITCHES`, ``directory`` is for its files."""
+        """Describe the lab; ``switch`` is a name in `mininet.SWITCHES`, ``directory`` is for its files.
+
+        ``open_vswitches``: leaves that are Open vSwitch instead.
+        """
         if not namespace.inside():
             raise UserError(
                 "a lab runs in its own namespace", "start it through 'leveller demo' or make test"
@@ -45,7 +53,10 @@ class Lab:
         if switch not in mininet.SWITCHES:
             raise UserError(f"there is no switch {switch!r}", f"choose one of {', '.join(mininet.SWITCHES)}")
         self.fabric = fabric
-        self.kind = mininet.SWITCHES[switch]
+        self.kinds: dict[str, type[mininet.P4Switch]] = {
+            name: OpenVSwitch if name in open_vswitches else mininet.SWITCHES[switch]
+            for name in fabric.switches
+        }
         self.directory = directory
         self.hosts: dict[str, mininet.LabHost] = {}
         self.switches: dict[str, mininet.P4Switch] = {}
@@ -71,8 +82,9 @@ class Lab:
 
     def start(self) -> None:
         """Make hosts, links and the management network, and start the switches. Raises UserError."""
-        self.kind.executable()
-        net = mininet.build(self.fabric, self.kind, FIRST_GRPC_PORT, self.directory)
+        for kind in set(self.kinds.values()):
+            kind.executable()
+        net = mininet.build(self.fabric, self.kinds, FIRST_GRPC_PORT, self.directory)
         self._undo.callback(net.stop)
         self.hosts = {host.name: host for host in net.hosts}
         self.switches = {switch.name: switch for switch in net.switches}
@@ -104,9 +116,14 @@ class Lab:
 
     def write_config(self, policy: Policy) -> Path:
         """Write the controller's configuration and return where it is."""
-        dscp = mininet.LEVEL_DSCP if self.kind.rewrites_dscp else ()
+        rewrites = any(kind.rewrites_dscp for kind in self.kinds.values())
+        dscp = mininet.LEVEL_DSCP if rewrites else ()
         config = self.directory / "leveller.toml"
-        addresses = {name: switch.address for name, switch in self.switches.items()}
+        addresses = {
+            name: switch.address
+            for name, switch in self.switches.items()
+            if not isinstance(switch, OpenVSwitch)
+        }
         store = self.directory / "leveller.db"
         config.write_text(files.controller_toml(self.fabric, addresses, policy, store, dscp, mininet.QUEUES))
         return config

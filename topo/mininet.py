@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -274,8 +275,10 @@ SWITCHES: dict[str, type[P4Switch]] = {"softswitch": SoftSwitch, "bmv2": Bmv2}
 """The kinds of switch, by the name that ``--switch`` takes."""
 
 
-def build(fabric: Fabric, kind: type[P4Switch], first_grpc_port: int, directory: Path) -> Any:  # noqa: ANN401 (a mininet.net.Mininet, which is untyped)
+def build(fabric: Fabric, kinds: Mapping[str, type[P4Switch]], first_grpc_port: int, directory: Path) -> Any:  # noqa: ANN401 (a mininet.net.Mininet, which is untyped)
     """Make the network of ``fabric`` in this network namespace, links up, switches not started.
+
+    ``kinds``: switch name -> its kind.
 
     Switch number n serves P4Runtime on ``first_grpc_port`` + n - 1.
     """
@@ -284,7 +287,7 @@ def build(fabric: Fabric, kind: type[P4Switch], first_grpc_port: int, directory:
     net = mininet_net.Mininet(controller=None, build=False)
     for switch in fabric.switches.values():
         port = first_grpc_port + switch.number - 1
-        net.addSwitch(switch.name, cls=kind, switch=switch, grpc_port=port, directory=directory)
+        net.addSwitch(switch.name, cls=kinds[switch.name], switch=switch, grpc_port=port, directory=directory)
     for host in fabric.hosts.values():
         net.addHost(host.name, cls=LabHost, ip=None, host=host)
     for host in fabric.hosts.values():

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from leveller.errors import UserError
+from topo.files import OPENFLOW
 from topo.mininet import START_S, KernelQueueSwitch
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -20,7 +21,7 @@ class OpenVSwitch(KernelQueueSwitch):
     """Debian's ovsdb-server and ovs-vswitchd; the bridge connects to ``controller``, ``HOST:PORT``."""
 
     program = "ovs-vswitchd"
-    controller = "127.0.0.1:6653"
+    controller = OPENFLOW
     _server: subprocess.Popen[bytes] | None = None
 
     @classmethod

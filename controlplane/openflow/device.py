@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -25,10 +26,12 @@ from controlplane.int_report import Hop
 from controlplane.openflow import wire
 from controlplane.openflow.hub import HUB, Switch
 from controlplane.openflow.pipeline import BANK, EcmpGroups, Pipeline, UnsupportedError, egress_port, static
-from controlplane.southbound.connection import LostPrimacyError
+from controlplane.southbound.contract import CONTRACT
+from controlplane.southbound.device import Driver, OnPacket
 from controlplane.southbound.diff import Change
-from controlplane.southbound.errors import SwitchError
+from controlplane.southbound.errors import LostPrimacyError, SwitchError
 from controlplane.southbound.tables import Call, Key
+from controlplane.southbound.target import OpenFlowTarget
 
 log = structlog.get_logger()
 
@@ -38,9 +41,9 @@ _READ_DEADLINE_S = 30.0
 class OpenFlowDevice:
     """See the module. ``node_id`` stands for the switch in the paths of the probes that it sinks."""
 
-    def __init__(self, datapath_id: int, node_id: int, int_dscp: int, rank: int, deadline_s: float) -> None:
-        self._datapath_id = datapath_id
-        self._node_id = node_id
+    def __init__(self, target: OpenFlowTarget, int_dscp: int, rank: int, deadline_s: float) -> None:
+        self._datapath_id = target.datapath_id
+        self._node_id = target.node_id
         self._pipeline = Pipeline(int_dscp)
         self._rank = rank
         self._deadline_s = deadline_s
@@ -55,7 +58,7 @@ class OpenFlowDevice:
         self._ecmp = EcmpGroups()
         self._made: set[int] = set()
         """ECMP groups that the switch has."""
-        self._on_packet: Callable[[bytes, Hop | None], None] | None = None
+        self._on_packet: OnPacket | None = None
         self.primary = False
 
     async def open(self) -> None:
@@ -83,9 +86,7 @@ class OpenFlowDevice:
         HUB.detach(self._datapath_id)
         self._end("the session was closed")
 
-    async def listen(
-        self, on_role: Callable[[], None], on_packet: Callable[[bytes, Hop | None], None]
-    ) -> None:
+    async def listen(self, on_role: Callable[[], None], on_packet: OnPacket) -> None:
         """Hand on the probes that the switch sinks, for as long as it stays; always ends with SwitchError."""
         del on_role  # a master is not told when it is deposed: its next write is refused
         self._on_packet = on_packet
@@ -102,7 +103,11 @@ class OpenFlowDevice:
             raise SwitchError(f"the pipeline's own entries: {error}")
         return bool(missing)
 
-    async def write(self, changes: Sequence[Change]) -> dict[int, P4Error]:
+    def prepare(self, changes: Sequence[Change]) -> Sequence[Change]:
+        """Return ``changes``: messages need their ids, which are given when they are sent."""
+        return changes
+
+    async def write(self, changes: Sequence[Change], /) -> dict[int, P4Error]:
         """Write one batch; return position -> error of those that failed; the others are in force."""
         refused: dict[int, P4Error] = {}
         messages: list[Any] = []
@@ -133,8 +138,11 @@ class OpenFlowDevice:
             refused[owners[at]] = _error(code, str(failure))
         return refused
 
-    async def read(self, tables: Sequence[str] | None = None) -> AsyncIterator[tuple[str, Key, Call]]:
+    async def rows(
+        self, tables: Collection[str] | None = None, deadline_s: float | None = None
+    ) -> AsyncIterator[tuple[str, Key, Call]]:
         """Yield what the switch holds: (table, key, call); ``tables`` is only ever the bank's, or all."""
+        del deadline_s  # every request has its own
         only = BANK if tables is not None else of.OFPTT_ALL
         rows, foreign = self._pipeline.decode(await self._flows(only))
         if tables is None:
@@ -152,11 +160,6 @@ class OpenFlowDevice:
         for (table, key), call in rows.items():
             if tables is None or table in tables:
                 yield table, key, call
-
-    async def port_counters(self) -> dict[int, tuple[int, int]]:
-        """Return port -> (packets, bytes) that it has sent."""
-        parts = await self._multipart(parser.OFPPortStatsRequest(self._datapath, 0, of.OFPP_ANY))
-        return {port.port_no: (port.tx_packets, port.tx_bytes) for port in parts}
 
     # -- messages
 
@@ -271,3 +274,10 @@ class _RefusedError(Exception):
 
 def _error(code: GRPCStatusCode, text: str) -> P4Error:
     return P4Error(canonical_code=code, message=text, space="openflow", code=0)
+
+
+def driver(target: OpenFlowTarget, int_dscp: int, rank: int, deadline_s: float) -> Driver:
+    """Return how to reach ``target``; listens for it from now on. Raises UserError where that cannot be."""
+    HUB.listen(target.listen)
+    connect = partial(OpenFlowDevice, target, int_dscp, rank, deadline_s)
+    return Driver(target.name, f"datapath {target.datapath_id:#x}", connect, dict.fromkeys(CONTRACT, 1 << 20))

@@ -8,7 +8,7 @@ over 64 KiB, and its Switch waits for an unreachable or silent switch without a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import grpc
@@ -19,29 +19,28 @@ from finsy.proto import U128, p4r, p4r_grpc
 
 from controlplane.southbound import roles
 from controlplane.southbound.arbitration import Election
-from controlplane.southbound.errors import SwitchError
+from controlplane.southbound.device import OnPacket
+from controlplane.southbound.diff import Change
+from controlplane.southbound.encode import Encoder
+from controlplane.southbound.errors import LostPrimacyError, OverflowedError, SwitchError
+from controlplane.southbound.tables import Call, Key
 from controlplane.southbound.target import Target
 
 _BULK_DEADLINE_S = 30.0
 """For what takes a switch longer: a push compiles a whole program, a read may be of all its flows."""
 
 
-class LostPrimacyError(SwitchError):
-    """The switch refused because another controller is its primary."""
-
-
-class OverflowedError(SwitchError):
-    """The status of a write did not fit its metadata: some of its updates failed, unknown which."""
-
-
 class Connection:
-    """An open session. A SwitchError that is none of the two above means that it is of no more use."""
+    """The `controlplane.southbound.device.Device` that speaks P4Runtime."""
 
-    def __init__(self, target: Target, schema: P4Schema, election: Election, deadline_s: float) -> None:
+    def __init__(
+        self, target: Target, schema: P4Schema, encoder: Encoder, election: Election, deadline_s: float
+    ) -> None:
         """Open the channel. Raises UserError where the target's certificates cannot be read."""
         self._device_id = target.device_id
         self._role = target.role or ""
         self._schema = schema
+        self._encoder = encoder
         self._election = election
         self._deadline_s = deadline_s
         self._channel = target.channel()
@@ -52,6 +51,11 @@ class Connection:
             response_deserializer=p4r.WriteResponse.FromString,
         )
         self._stream = self._stub.StreamChannel()  # type: ignore[call-arg]  # optional, whatever its stubs say
+
+    @property
+    def primary(self) -> bool:
+        """Whether this controller is the switch's primary."""
+        return self._election.primary
 
     async def open(self) -> None:
         """Connect and arbitrate until the switch has said whether this is its primary."""
@@ -72,7 +76,7 @@ class Connection:
         self._election.primary = False
         await self._channel.close(None)
 
-    async def listen(self, on_role: Callable[[], None], on_packet: Callable[[p4r.PacketIn], None]) -> None:
+    async def listen(self, on_role: Callable[[], None], on_packet: OnPacket) -> None:
         """Read the stream for as long as it lives; always ends with SwitchError.
 
         ``on_role`` is called when this controller becomes the primary or a backup.
@@ -87,7 +91,7 @@ class Connection:
                         if self._election.primary != before:
                             on_role()
                     case "packet":
-                        on_packet(message.packet)
+                        on_packet(message.packet.payload, None)
                     case _:
                         pass  # digests and idle timeouts are not asked for; stream errors concern packet-outs
 
@@ -128,6 +132,20 @@ class Connection:
                 timeout=_BULK_DEADLINE_S,
             )
         return True
+
+    def prepare(self, changes: Sequence[Change]) -> list[bytes]:
+        """Return ``changes`` as messages."""
+        return [self._encoder.encoded(change) for change in changes]
+
+    async def rows(
+        self, tables: Collection[str] | None = None, deadline_s: float | None = None
+    ) -> AsyncIterator[tuple[str, Key, Call]]:
+        """Yield (table, key, call) of what is in ``tables``, or in all of the contract's."""
+        wanted = self._encoder.read_all() if tables is None else [self._encoder.read(name) for name in tables]
+        async for entity in self.read(wanted, deadline_s or _BULK_DEADLINE_S):
+            row = self._encoder.decode(entity.table_entry)
+            if row is not None:
+                yield row
 
     async def write(self, updates: Sequence[bytes]) -> dict[int, P4Error]:
         """Write one batch of updates from ``Encoder.encoded``.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from finsy.proto import p4r
 
-from controlplane.southbound.contract import CONTRACT, Binding, TableIds
+from controlplane.southbound.contract import Binding, TableIds
 from controlplane.southbound.diff import Change
-from controlplane.southbound.tables import Call, Contents, Key, Match
+from controlplane.southbound.tables import Call, Key, Match
 from controlplane.southbound.wire import TableWriter, masked
 
 MAX_UPDATES = 1000
@@ -78,10 +78,6 @@ class Encoder:
         return p4r.Entity(
             table_entry=p4r.TableEntry(table_id=self._binding[table].id, counter_data=p4r.CounterData())
         )
-
-    def empty(self) -> Contents:
-        """Return contents with every table of the contract in it, and no row."""
-        return {name: {} for name in CONTRACT}
 
     def decode(self, entry: p4r.TableEntry) -> tuple[str, Key, Call] | None:
         """Return (table, key, call) of an entry read back; None for a table that is not the contract's.

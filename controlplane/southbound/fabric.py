@@ -14,16 +14,19 @@ from finsy import P4Schema
 from finsy.proto import p4r
 
 import p4src
-from controlplane.int_report import IntReport, ReportError, parse
+from controlplane.int_report import Hop, IntReport, ReportError, parse
 from controlplane.model import FiveTuple
 from controlplane.southbound import tables
+from controlplane.southbound.arbitration import Election
+from controlplane.southbound.connection import Connection
 from controlplane.southbound.contract import bind
+from controlplane.southbound.device import Driver
 from controlplane.southbound.encode import Encoder
 from controlplane.southbound.errors import SwitchError
 from controlplane.southbound.session import Session
 from controlplane.southbound.state import Desired, Held
 from controlplane.southbound.status import Outcome, SwitchStatus
-from controlplane.southbound.target import Target
+from controlplane.southbound.target import OpenFlowTarget, Target
 
 log = structlog.get_logger()
 
@@ -42,7 +45,7 @@ class Fabric:
 
     def __init__(
         self,
-        targets: Sequence[Target],
+        targets: Sequence[Target | OpenFlowTarget],
         program: p4src.Program,
         *,
         election_id: int = 1,
@@ -50,26 +53,31 @@ class Fabric:
         on_status: Callable[[SwitchStatus], None] | None = None,
         deadline_s: float = 5.0,
     ) -> None:
-        schema = P4Schema(program.p4info, program.json)
+        self._schema = schema = P4Schema(program.p4info, program.json)
         self._encoder = Encoder(bind(schema.p4info, program.p4info.name))
         self._counters = {counter.preamble.alias: counter.preamble.id for counter in schema.p4info.counters}
         self._dscp = program.constants["INT_DSCP"]
         self._on_report = on_report
         self._on_status = on_status
         self._bad_reports = {target.name: 0 for target in targets}
+        self._election_id = election_id
+        self._deadline_s = deadline_s
         self._sessions = {
             target.name: Session(
-                target,
-                schema,
-                self._encoder,
-                election_id,
-                deadline_s,
-                partial(self._packet, target.name),
-                self._status_changed,
+                self._driver(target), deadline_s, partial(self._packet, target.name), self._status_changed
             )
             for target in targets
         }
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _driver(self, target: Target | OpenFlowTarget) -> Driver:
+        if isinstance(target, OpenFlowTarget):
+            from controlplane.openflow.device import driver  # an extra: os-ken may not be installed
+
+            return driver(target, self._dscp, self._election_id, self._deadline_s)
+        election = Election(self._election_id)
+        connect = partial(Connection, target, self._schema, self._encoder, election, self._deadline_s)
+        return Driver(target.name, target.address, connect, self._encoder.sizes)
 
     async def __aenter__(self) -> Fabric:
         """Start every session; none is waited for."""
@@ -159,19 +167,24 @@ class Fabric:
 
     def _read(self, switch: str, entities: Sequence[p4r.Entity]) -> AsyncIterator[p4r.Entity]:
         try:
-            return self._sessions[switch].connection().read(entities)
+            device = self._sessions[switch].device()
         except SwitchError as error:
             raise SwitchError(f"{switch}: {error}") from None
+        if not isinstance(device, Connection):
+            raise SwitchError(f"{switch}: it does not speak P4Runtime, and has no such counters")
+        return device.read(entities)
 
-    def _packet(self, switch: str, packet: p4r.PacketIn) -> None:
+    def _packet(self, switch: str, packet: bytes, hop: Hop | None) -> None:
         try:
-            report = parse(packet.payload, self._dscp)
+            report = parse(packet, self._dscp)
         except ReportError as error:
             # Counted always, told only now and then: hosts decide how many come.
             count = self._bad_reports[switch] = self._bad_reports[switch] + 1
             if count.bit_count() == 1:
                 log.warning("packet-in is not an INT probe", switch=switch, reason=str(error), so_far=count)
             return
+        if hop is not None:
+            report = replace(report, hops=(*report.hops, hop))
         if self._on_report is not None:
             self._on_report(switch, report)
 

@@ -15,18 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 import structlog
-from finsy import P4Schema
-from finsy.proto import p4r
 
 from controlplane.southbound import tables
-from controlplane.southbound.arbitration import Election
-from controlplane.southbound.connection import Connection, LostPrimacyError
-from controlplane.southbound.encode import Encoder
-from controlplane.southbound.errors import SwitchError
+from controlplane.southbound.contract import CONTRACT
+from controlplane.southbound.device import Device, Driver, OnPacket
+from controlplane.southbound.errors import LostPrimacyError, SwitchError
 from controlplane.southbound.ledger import Ledger
 from controlplane.southbound.state import Desired, Held
 from controlplane.southbound.status import Outcome, Result, SwitchStatus
-from controlplane.southbound.target import Target
 from controlplane.southbound.writer import Request, Writer
 from leveller.errors import UserError
 
@@ -47,22 +43,16 @@ class Session:
 
     def __init__(
         self,
-        target: Target,
-        schema: P4Schema,
-        encoder: Encoder,
-        election_id: int,
+        driver: Driver,
         deadline_s: float,
-        on_packet: Callable[[p4r.PacketIn], None],
+        on_packet: OnPacket,
         on_status: Callable[[SwitchStatus], None],
     ) -> None:
-        self._target = target
-        self._schema = schema
-        self._encoder = encoder
+        self._driver = driver
         self._deadline_s = deadline_s
         self._on_packet = on_packet
         self._on_status = on_status
-        self._election = Election(election_id)
-        self._connection: Connection | None = None
+        self._device: Device | None = None
         self._ledger: Ledger | None = None
         self._desired: Desired | None = None
         self._pending: Request | None = None
@@ -73,8 +63,8 @@ class Session:
         self._sessions = 0
         self._pushes = 0
         self._error: str | None = None
-        self._log = log.bind(switch=target.name)
-        self._writer = Writer(encoder, self._read_back, lambda: self._pending is not None, self._log)
+        self._log = log.bind(switch=driver.name)
+        self._writer = Writer(driver.sizes, self._read_back, lambda: self._pending is not None, self._log)
 
     # -- what the fabric asks
 
@@ -85,9 +75,9 @@ class Session:
         if self._pending is not None:
             self._pending.finish(Result.SUPERSEDED)
             self._pending = None
-        if self._connection is None:
+        if self._device is None:
             request.finish(Result.DISCONNECTED, error=self._error)
-        elif not self._election.primary:
+        elif not self._device.primary:
             request.finish(Result.BACKUP)
         else:
             self._pending = request
@@ -119,10 +109,10 @@ class Session:
             contents, refused = self._ledger.contents, self._writer.refused(self._ledger)
             error = error or self._writer.reason(self._ledger)
         return SwitchStatus(
-            name=self._target.name,
-            address=self._target.address,
-            connected=self._connection is not None,
-            primary=self._election.primary,
+            name=self._driver.name,
+            address=self._driver.address,
+            connected=self._device is not None,
+            primary=self._device is not None and self._device.primary,
             error=error,
             active_bank=tables.active_bank(contents) if contents else None,
             entries={table: len(rows) for table, rows in contents.items()},
@@ -132,11 +122,11 @@ class Session:
             pipeline_pushes=self._pushes,
         )
 
-    def connection(self) -> Connection:
-        """Return the open session. Raises SwitchError where there is none."""
-        if self._connection is None:
-            raise SwitchError(f"{self._target.name} is not connected ({self._error or 'not yet'})")
-        return self._connection
+    def device(self) -> Device:
+        """Return the open session with the switch. Raises SwitchError where there is none."""
+        if self._device is None:
+            raise SwitchError(f"{self._driver.name} is not connected ({self._error or 'not yet'})")
+        return self._device
 
     # -- its own task
 
@@ -144,33 +134,33 @@ class Session:
         """Connect and serve until cancelled; every failure ends in another attempt, after a pause."""
         pause = _BACKOFF_S[0]
         while True:
-            connection = None
+            device = None
             began = time.monotonic()
             error = None
             try:
-                connection = Connection(self._target, self._schema, self._election, self._deadline_s)
-                await self._session(connection)
+                device = self._driver.connect()
+                await self._session(device)
             except (SwitchError, UserError) as failure:
                 error = str(failure)
             except Exception as failure:  # noqa: BLE001 - a fault of ours must not cost the switch for good
                 self._log.exception("session failed")
                 error = repr(failure)
             finally:
-                if connection is not None:
-                    await connection.close()
+                if device is not None:
+                    await device.close()
                 self._lost(error)
             if time.monotonic() - began > _SETTLED_S:
                 pause = _BACKOFF_S[0]
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             pause = min(2 * pause, _BACKOFF_S[1])
 
-    async def _session(self, connection: Connection) -> None:
-        await connection.open()
-        self._connection = connection
+    async def _session(self, device: Device) -> None:
+        await device.open()
+        self._device = device
         self._sessions += 1
-        self._log.info("switch connected", primary=self._election.primary)
-        listener = asyncio.create_task(connection.listen(self._wake.set, self._on_packet))
-        worker = asyncio.create_task(self._work(connection))
+        self._log.info("switch connected", primary=device.primary)
+        listener = asyncio.create_task(device.listen(self._wake.set, self._on_packet))
+        worker = asyncio.create_task(self._work(device))
         try:
             done, _ = await asyncio.wait((listener, worker), return_when=asyncio.FIRST_COMPLETED)
             done.pop().result()  # neither ends but by an error
@@ -179,17 +169,17 @@ class Session:
                 task.cancel()
             await asyncio.gather(listener, worker, return_exceptions=True)
 
-    async def _work(self, connection: Connection) -> None:
+    async def _work(self, device: Device) -> None:
         while True:
             try:
-                if self._election.primary:
-                    await self._serve(connection)
+                if device.primary:
+                    await self._serve(device)
                 else:
-                    await self._follow()
+                    await self._follow(device)
             except LostPrimacyError as error:
-                await self._deposed(error)
+                await self._deposed(device, error)
 
-    async def _deposed(self, error: LostPrimacyError) -> None:
+    async def _deposed(self, device: Device, error: LostPrimacyError) -> None:
         """Wait for the stream to say what a refused RPC said already: that this is not the primary.
 
         Raises SwitchError where it does not, so that a new session settles it.
@@ -197,13 +187,13 @@ class Session:
         self._log.info("not the primary any more", reason=str(error))
         try:
             async with asyncio.timeout(self._deadline_s):
-                while self._election.primary:
+                while device.primary:
                     self._wake.clear()
                     await self._wake.wait()
         except TimeoutError:
             raise SwitchError(f"{error}, but the stream says that this is the primary") from None
 
-    async def _follow(self) -> None:
+    async def _follow(self, device: Device) -> None:
         """Be a backup until that changes."""
         self._ledger = None
         if self._pending is not None:
@@ -212,21 +202,21 @@ class Session:
         self._error = None
         self.in_order.set()
         self._on_status(self.status())
-        while not self._election.primary:
+        while not device.primary:
             self._wake.clear()
             await self._wake.wait()
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, device: Device) -> None:
         """Be the primary until that changes."""
-        if await connection.ensure_pipeline():
+        if await device.ensure_pipeline():
             self._pushes += 1
             self._writer.forget(pushed=True)
             self._log.info("pipeline pushed")
-        await self._read_back(connection)
+        await self._read_back(device)
         self._error = None
         self._again()
         self._on_status(self.status())
-        while self._election.primary:
+        while device.primary:
             self._wake.clear()
             if self._pending is None:
                 review_s = self._writer.review_in_s()
@@ -237,24 +227,23 @@ class Session:
                     if self._writer.review_in_s() == 0.0:
                         self._again()
                     else:
-                        await self._look_in(connection)
+                        await self._look_in(device)
                 continue
             self._under_way, self._pending = self._pending, None
             assert self._ledger is not None
             try:
-                await self._writer.bring_up(connection, self._under_way, self._ledger)
+                await self._writer.bring_up(device, self._under_way, self._ledger)
             except LostPrimacyError:
                 self._under_way.finish(Result.BACKUP)
                 raise
 
-    async def _look_in(self, connection: Connection) -> None:
+    async def _look_in(self, device: Device) -> None:
         """See that an idle switch still answers, and that the bank in force is the one it should be."""
         assert self._ledger is not None
-        async for entity in connection.read([self._encoder.read("active_bank")], self._deadline_s):
-            row = self._encoder.decode(entity.table_entry)
-            if row is not None and self._ledger.contents[row[0]].get(row[1]) != row[2]:
-                self._log.warning("switch holds something else than thought", found=str(row))
-                await self._read_back(connection)
+        async for table, key, call in device.rows(["active_bank"], self._deadline_s):
+            if self._ledger.contents[table].get(key) != call:
+                self._log.warning("switch holds something else than thought", found=str(call))
+                await self._read_back(device)
                 self._again()
 
     def _again(self) -> None:
@@ -262,16 +251,13 @@ class Session:
         if self._pending is None and self._desired is not None:
             self._pending = Request(self._desired, asyncio.get_running_loop().create_future())
 
-    async def _read_back(self, connection: Connection) -> Ledger:
+    async def _read_back(self, device: Device) -> Ledger:
         self._ledger = None
         self._writer.forget()
-        contents = self._encoder.empty()
+        contents: tables.Contents = {table: {} for table in CONTRACT}
         count = 0
-        async for entity in connection.read(self._encoder.read_all()):
-            row = self._encoder.decode(entity.table_entry)
-            if row is not None:
-                table, key, call = row
-                contents[table][key] = call
+        async for table, key, call in device.rows():
+            contents[table][key] = call
             count += 1
             if count % 1000 == 0:
                 await asyncio.sleep(0)  # let the other switches' tasks run
@@ -281,9 +267,9 @@ class Session:
 
     def _lost(self, error: str | None) -> None:
         """Note that the session is over, or never came about; ``error`` is None where it was ended here."""
-        was_connected = self._connection is not None
+        was_connected = self._device is not None
         news = error is not None and (was_connected or error != self._error)
-        self._connection = None
+        self._device = None
         self._ledger = None
         self._error = error
         self.in_order.clear()

@@ -59,6 +59,7 @@ class Setup:
     ``burst_gap_us``: a pause at least this long in a flow starts a new burst.
     ``node_id``: the switch's number in INT stacks, unique in the fabric.
     ``host_ports``: not trusted, and where probes are sunk; ``fabric_ports``: to other switches.
+    ``guarded_ports``: to switches that add no hops to probes, so that none may come from there that has any.
     ``routes``: prefix -> next hops; more than one are ECMP, hashed with ``ecmp_seed``. None: forwarding is
     another controller's, and its tables are left alone.
     """
@@ -67,6 +68,7 @@ class Setup:
     node_id: int
     host_ports: frozenset[int]
     fabric_ports: frozenset[int] = frozenset()
+    guarded_ports: frozenset[int] = frozenset()
     routes: Mapping[Network, tuple[NextHop, ...]] | None = field(default_factory=dict)
     ecmp_seed: int = 0
     default_level: int = 0

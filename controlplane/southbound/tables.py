@@ -63,6 +63,9 @@ def setup_rows(setup: Setup) -> Contents:
         rows["edge_port"][port,] = Call("host_facing")
     for port in setup.fabric_ports:
         rows["edge_port"][port,] = Call("fabric_facing")
+    for port in setup.guarded_ports:
+        rows["edge_port"][port,] = Call("host_facing")
+    for port in setup.fabric_ports | setup.guarded_ports:
         rows["int_sink"][port,] = Call("relay")
     if setup.routes is None:
         return {table: these for table, these in rows.items() if table not in FORWARDING_TABLES}

@@ -83,6 +83,19 @@ class Target:
         return grpc.aio.secure_channel(self.address, credentials, options=options)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenFlowTarget:
+    """A switch that connects to us: its name in the configuration, datapath id, and where we listen.
+
+    ``node_id`` stands for it in paths: it adds no hops to probes.
+    """
+
+    name: str
+    datapath_id: int
+    node_id: int
+    listen: str
+
+
 def _read(path: Path | None) -> bytes | None:
     try:
         return None if path is None else path.read_bytes()

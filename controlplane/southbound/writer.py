@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from finsy.p4client import P4Error
 from structlog.typing import FilteringBoundLogger
 
 from controlplane.model import FiveTuple
 from controlplane.southbound import diff, tables
-from controlplane.southbound.connection import Connection, OverflowedError
+from controlplane.southbound.device import Device
 from controlplane.southbound.diff import Change, Step
-from controlplane.southbound.encode import MAX_UPDATES, Encoder
-from controlplane.southbound.errors import SwitchError
+from controlplane.southbound.encode import MAX_UPDATES
+from controlplane.southbound.errors import OverflowedError, SwitchError
 from controlplane.southbound.ledger import DriftError, Ledger
 from controlplane.southbound.room import Room
 from controlplane.southbound.state import Desired, FlowEntry
@@ -55,15 +56,14 @@ class Writer:
 
     def __init__(
         self,
-        encoder: Encoder,
-        read_back: Callable[[Connection], Awaitable[Ledger]],
+        sizes: Mapping[str, int],
+        read_back: Callable[[Device], Awaitable[Ledger]],
         newer: Callable[[], bool],
         log: FilteringBoundLogger,
     ) -> None:
-        self.room = Room(encoder.sizes)
+        self.room = Room(sizes)
         self.batch = MAX_UPDATES
         """Updates in a Write; fewer where the switch's answers do not fit their metadata."""
-        self._encoder = encoder
         self._read_back = read_back
         self._newer = newer
         self._log = log
@@ -101,7 +101,7 @@ class Writer:
             )
         return None
 
-    async def bring_up(self, connection: Connection, request: Request, ledger: Ledger) -> None:
+    async def bring_up(self, device: Device, request: Request, ledger: Ledger) -> None:
         """Bring the switch to ``request``; a second surprise in what it holds counts as a refusal."""
         if self.review_in_s() == 0.0:
             self._settled = None
@@ -109,7 +109,7 @@ class Writer:
         strict = True
         while True:
             try:
-                return await self._write_rounds(connection, request, ledger, strict=strict)
+                return await self._write_rounds(device, request, ledger, strict=strict)
             except DriftError as drift:
                 strict = False
                 self._log.warning("switch holds something else than thought", update=str(drift))
@@ -118,13 +118,11 @@ class Writer:
                     raise
                 self.batch //= 2
                 self._log.warning("smaller writes from now on", updates=self.batch, reason=str(overflow))
-            ledger = await self._read_back(connection)
+            ledger = await self._read_back(device)
 
-    async def _write_rounds(
-        self, connection: Connection, request: Request, ledger: Ledger, *, strict: bool
-    ) -> None:
+    async def _write_rounds(self, device: Device, request: Request, ledger: Ledger, *, strict: bool) -> None:
         for number in range(_ROUNDS):
-            written = await self._write_plan(connection, request, ledger, strict=strict)
+            written = await self._write_plan(device, request, ledger, strict=strict)
             full = self.room.learn(ledger.take_no_room(), ledger.contents, made_way=number > 0)
             if not written:
                 return request.finish(Result.SUPERSEDED)
@@ -140,9 +138,7 @@ class Writer:
             self._review_at = None
         return request.finish(Result.APPLIED, refused)
 
-    async def _write_plan(
-        self, connection: Connection, request: Request, ledger: Ledger, *, strict: bool
-    ) -> bool:
+    async def _write_plan(self, device: Device, request: Request, ledger: Ledger, *, strict: bool) -> bool:
         """Write what differs, phase by phase; return False where something newer took over on the way."""
         desired = request.desired
         groups = self._groups(desired, ledger)
@@ -153,9 +149,9 @@ class Writer:
             flows = partial(self._flows, desired.flows, kept, ledger)
         for phase in diff.plan(ledger.contents, self._wanted.setup(desired.setup), groups, flows):
             changes = ledger.worth_writing(phase.changes)
-            batch, message = self._next(changes)
+            batch, message = self._next(device, changes)
             while batch:
-                errors, following = await self._send(connection, message, changes)
+                errors, following = await self._send(device, message, changes)
                 request.updates += len(batch)
                 ledger.note(batch, errors, strict=strict)
                 if self._newer() and phase.step > Step.FLIP:
@@ -169,22 +165,22 @@ class Writer:
         self._kept = kept
         return True
 
-    def _next(self, changes: Iterator[Change]) -> tuple[list[Change], list[bytes]]:
+    def _next(self, device: Device, changes: Iterator[Change]) -> tuple[list[Change], Sequence[Any]]:
         """Take the next batch, with the messages of it."""
         batch = list(islice(changes, self.batch))
-        return batch, [self._encoder.encoded(change) for change in batch]
+        return batch, device.prepare(batch)
 
     async def _send(
-        self, connection: Connection, message: list[bytes], changes: Iterator[Change]
-    ) -> tuple[Mapping[int, P4Error], tuple[list[Change], list[bytes]]]:
+        self, device: Device, message: Sequence[Any], changes: Iterator[Change]
+    ) -> tuple[Mapping[int, P4Error], tuple[list[Change], Sequence[Any]]]:
         """Write ``message`` and, while the switch works on it, make the next; return the errors, and that."""
         if len(message) < self.batch:  # there is no next
-            return await connection.write(message), ([], [])
-        write = asyncio.create_task(connection.write(message))
+            return await device.write(message), ([], [])
+        write = asyncio.create_task(device.write(message))
         try:
             for _ in range(2):  # steps of the event loop until the message is on its way
                 await asyncio.sleep(0)
-            following = self._next(changes)
+            following = self._next(device, changes)
             return await write, following
         finally:
             write.cancel()

@@ -75,8 +75,8 @@ class ProcessFinder:
         """Look for processes that came, went or became training ones; say whether ``processes`` changed.
 
         A process already known not to train is looked at again after as long as it has been known, at most
-        RECHECK_NS: a launcher may become the training process by ``exec``. What there is no time for is left to
-        the next scan.
+        RECHECK_NS: a launcher may become the training process by ``exec``. What there is no time for is left
+        to the next scan.
         """
         changed = False
         alive = {int(name) for name in os.listdir(self._proc) if name.isdigit()}

@@ -29,8 +29,8 @@ class Recogniser:
     that supersedes it or has a higher rank takes its place.
 
     An iteration line that is dated before those that came earlier, or before the run can have begun, is an
-    old one or a forged one, and is rejected; but where more than SET_BACK of the former follow one another, the
-    clock has been set back. Times in the log are in no known time zone, so nothing else is made of them.
+    old one or a forged one, and is rejected; but where more than SET_BACK of the former follow one another,
+    the clock has been set back. Times in the log are in no known time zone, so nothing else is made of them.
     """
 
     def __init__(self, formats: Sequence[LogFormat], since_s: float | None = None) -> None:

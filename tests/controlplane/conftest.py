@@ -215,8 +215,8 @@ def stranger(switch):
             await p4r_grpc.P4RuntimeStub(channel).Write(
                 p4r.WriteRequest(
                     device_id=switch.device_id,
-                    election_id=U128.encode(session._election.id),
-                    updates=[session._encoder.update(change)],
+                    election_id=U128.encode(session.device()._election.id),
+                    updates=[fabric._encoder.update(change)],
                 )
             )
 

@@ -218,8 +218,7 @@ async def test_port_map_lacks_a_port_that_carries_traffic(switch, config):
             entry.data.packet_count = 5
             update = p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(counter_entry=entry))
             assert (
-                await session.connection().write([p4r.WriteRequest(updates=[update]).SerializeToString()])
-                == {}
+                await session.device().write([p4r.WriteRequest(updates=[update]).SerializeToString()]) == {}
             )
     code, lines = await check(config(switch.target()))
     assert (code, len(refusals(lines))) == (2, 1)

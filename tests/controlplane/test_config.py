@@ -8,8 +8,10 @@ import pytest
 
 import p4src
 from controlplane.config import load
+from controlplane.model import Link
 from controlplane.policies import Scope
 from controlplane.southbound import Target
+from controlplane.southbound.target import OpenFlowTarget
 from leveller.errors import UserError
 
 SWITCH = """
@@ -278,3 +280,56 @@ def test_sections_cannot_be_changed(read):
     config = copy.copy(read(SWITCH))
     with pytest.raises(ValueError, match="frozen"):
         config.policy.name = "fair"
+
+
+OPENFLOW = """
+[[switches]]
+name = "V1"
+protocol = "openflow"
+device_id = 9
+node_id = 9
+ports = [1, 2, 3]
+host_ports = [1, 2]
+  [[switches.cables]]
+  port = 3
+  peer = "S1"
+  peer_port = 3
+"""
+
+
+def test_openflow_switches_connect_by_themselves(tmp_path):
+    path = tmp_path / "leveller.toml"
+    path.write_text('[openflow]\nlisten = "10.0.0.1:6653"\n' + SWITCH + OPENFLOW)
+    config = load(path)
+    assert config.targets() == [
+        Target("S1", "127.0.0.1:50051", 1),
+        OpenFlowTarget("V1", 9, 9, "10.0.0.1:6653"),
+    ]
+    assert config.switches[1].behind() == {Link("S1", 3): Link("V1", 3)}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda text: text.replace('protocol = "openflow"\n', ""), "address is missing"),
+        (
+            lambda text: text.replace('"openflow"', '"ssh"'),
+            "'ssh' is not known; give one of: p4runtime, openflow",
+        ),
+        (
+            lambda text: text.replace("device_id = 9", 'address = "h:1"\ndevice_id = 9'),
+            "address is for P4Runtime",
+        ),
+        (lambda text: text[: text.index("  [[")], "port 3 leads to no host, and no cable tells where else"),
+        (lambda text: text.replace('peer = "S1"', 'peer = "S7"'), "leads to no port of a P4 switch"),
+        (
+            lambda text: text.replace("peer_port = 3", "peer_port = 4"),
+            "V1 to S1:4 leads to no port of a P4 switch",
+        ),
+    ],
+)
+def test_openflow_switches_that_cannot_be(tmp_path, change, says):
+    path = tmp_path / "leveller.toml"
+    path.write_text(SWITCH + change(OPENFLOW))
+    with pytest.raises(UserError, match=re.escape(says)):
+        load(path)

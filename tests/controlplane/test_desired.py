@@ -79,3 +79,20 @@ def test_what_does_not_change_stays_the_same_object(config):
 
 def test_untouched_leaves_flows_and_ranking(config):
     assert Builder(config).untouched() == {name: Desired(setup) for name, setup in setups(config).items()}
+
+
+def test_probes_from_a_switch_that_adds_no_hops_must_have_none():
+    cable = {"port": 3, "peer": "S1", "peer_port": 3}
+    leaf = {**switch(2), "protocol": "openflow", "cables": [cable]}
+    del leaf["address"]
+    found = setups(Config.model_validate({"switches": [switch(1), leaf]}))
+    assert (found["S1"].host_ports, found["S1"].fabric_ports, found["S1"].guarded_ports) == (
+        {1, 2},
+        set(),
+        {3},
+    )
+    assert (found["S2"].host_ports, found["S2"].fabric_ports, found["S2"].guarded_ports) == (
+        {1, 2},
+        {3},
+        set(),
+    )

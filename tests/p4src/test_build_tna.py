@@ -84,6 +84,14 @@ def test_a_program_that_takes_too_many_stages_is_refused() -> None:
         build_tna.check_stages("tofino2", {"stages": 21})
 
 
+def test_a_compiler_that_loses_the_parsers_matches_is_refused() -> None:
+    build_tna.check_parser(
+        "    parse_ethernet:\n      match: [ half ]\n      0x0800:\n        next: check_ipv4\n"
+    )
+    with pytest.raises(UserError, match="p4c-barefoot loses what the parser matches on"):
+        build_tna.check_parser("    parse_ethernet:\n      *:\n        next: check_ipv4\n")
+
+
 def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="p4c-barefoot is not on PATH"):

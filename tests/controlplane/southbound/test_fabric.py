@@ -8,7 +8,6 @@ from dataclasses import replace
 from ipaddress import IPv4Address, ip_network
 
 import pytest
-from finsy.proto import p4r
 from structlog.testing import capture_logs
 
 from controlplane.int_report import IntReport
@@ -95,7 +94,7 @@ async def test_packets_that_are_no_probes_are_counted_and_do_not_fill_the_log():
     fabric = Fabric([Target("S1", "127.0.0.1:1", 1)], PROGRAM)
     with capture_logs() as logs:
         for _ in range(1000):
-            fabric._packet("S1", p4r.PacketIn(payload=b"\x1b[2J" * 20))
+            fabric._packet("S1", b"\x1b[2J" * 20, None)
     assert fabric.status()["S1"].bad_reports == 1000
     assert [line["so_far"] for line in logs] == [1 << power for power in range(10)]
 

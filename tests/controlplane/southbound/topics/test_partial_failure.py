@@ -38,8 +38,8 @@ async def test_partial_failure_each_error_is_its_own_updates(switch, desire, set
             Change("edge_port", (9,), None),
             Change("edge_port", (11,), Call("host_facing"), replace=False),
         ]
-        errors = await session.connection().write([session._encoder.encoded(row) for row in rows])
+        errors = await session.device().write(session.device().prepare(rows))
         assert {at: error.canonical_code.name for at, error in errors.items()}.keys() == {1, 3}
         assert errors[1].canonical_code.name == "ALREADY_EXISTS"
         assert errors[3].canonical_code.name == "NOT_FOUND"
-        assert U128.encode(session._election.id).high == 1
+        assert U128.encode(session.device()._election.id).high == 1
