@@ -68,7 +68,7 @@ def check(
     if offline:
         report.add([Note(None, "switches", "none was asked")])
         return report
-    asked = asyncio.run(_ask_all(config, schema, deadline_s))
+    asked = asyncio.run(_ask_all(config, deadline_s))
     cookie = schema.get_pipeline_config().cookie.cookie
     for switch in config.switches:
         answer = asked[switch.name]
@@ -77,6 +77,7 @@ def check(
             report.add(_pipeline(switch, answer, cookie, may_push=may_push))
             report.add(_running(switch, answer, wanted[switch.name], program, cookie))
             report.add(_ports(switch, answer.traffic))
+            report.add(_role(switch))
         report.add(local_queues(switch, config.levels, answer.queues))
     return report
 
@@ -86,11 +87,11 @@ def unreadable(error: UserError) -> Report:
     return Report([Finding(None, "configuration", error.what, error.mend)])
 
 
-async def _ask_all(config: Config, schema: P4Schema, deadline_s: float) -> dict[str, Asked]:
+async def _ask_all(config: Config, deadline_s: float) -> dict[str, Asked]:
     return dict(
         zip(
             (switch.name for switch in config.switches),
-            await asyncio.gather(*(ask(switch, schema, deadline_s) for switch in config.switches)),
+            await asyncio.gather(*(ask(switch, deadline_s) for switch in config.switches)),
             strict=True,
         )
     )
@@ -171,6 +172,13 @@ def _ports(switch: SwitchSection, traffic: Mapping[int, int]) -> Iterator[Findin
             f"port {port} has carried {traffic[port]} packets, but is not among ports",
             "add it to switches.ports, and to host_ports where it leads to hosts",
         )
+
+
+def _role(switch: SwitchSection) -> Iterator[Note]:
+    """Say what only a stream could find out."""
+    if switch.role is not None:
+        what = f"whether it has roles was not asked; on one that has none, as bmv2, {switch.role!r} stays out"
+        yield Note(switch.name, "role", what)
 
 
 def _unknown(traffic: Mapping[int, int], ports: Iterable[int]) -> list[int]:

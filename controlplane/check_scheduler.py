@@ -44,6 +44,10 @@ def local_queues(
             " `leveller qos` prints",
         )
         return
+    if switch.protocol == "openflow":
+        what = "see that its ports have queues, each its own priority, or that what follows goes by the DSCP"
+        yield Note(switch.name, "scheduler", f"{what} (docs/openflow.md)")
+        return
     yield Note(
         switch.name,
         "scheduler",

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import grpc
-from finsy import GNMIPath, P4Schema
+from finsy import GNMIPath
 from finsy.gnmiclient import GNMIClient, GNMIClientError
 from finsy.proto import p4i, p4r, p4r_grpc
 
 from controlplane.config import SwitchSection
 from controlplane.findings import Finding, Note
+from controlplane.southbound.target import NO_OPENFLOW, openflow_installed
 
 _Get = p4r.GetForwardingPipelineConfigRequest
 
@@ -38,15 +39,17 @@ class Asked:
     said: list[Finding | Note] = field(default_factory=list)
 
 
-async def ask(switch: SwitchSection, schema: P4Schema, deadline_s: float) -> Asked:
+async def ask(switch: SwitchSection, deadline_s: float) -> Asked:
     """Ask ``switch``; whatever goes wrong is a finding."""
     asked = Asked()
     if switch.protocol == "openflow":
         asked.said.append(Note(switch.name, "connection", "it speaks OpenFlow, and was not asked"))
+        if not openflow_installed():
+            asked.said.append(Finding(switch.name, "configuration", *NO_OPENFLOW))
         return asked
     channel = switch.target().channel()
     try:
-        await _Questions(switch, schema, p4r_grpc.P4RuntimeStub(channel), asked, deadline_s).put()
+        await _Questions(switch, p4r_grpc.P4RuntimeStub(channel), asked, deadline_s).put()
         if asked.reached:
             await _ask_gnmi(switch, channel, asked)
     except grpc.aio.AioRpcError as error:
@@ -60,12 +63,11 @@ class _Questions:
     def __init__(
         self,
         switch: SwitchSection,
-        schema: P4Schema,
         stub: p4r_grpc.P4RuntimeAsyncStub,
         asked: Asked,
         deadline_s: float,
     ) -> None:
-        self._switch, self._schema, self._stub = switch, schema, stub
+        self._switch, self._stub = switch, stub
         self._asked, self._deadline_s = asked, deadline_s
 
     async def put(self) -> None:

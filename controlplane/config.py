@@ -372,9 +372,12 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for field in ("name", "address", "device_id", "node_id"):
+        for field in ("name", "address", "node_id"):
             values = [getattr(switch, field) for switch in self.switches]
             _unique(f"switches.{field}", [value for value in values if value])
+        # P4Runtime's device ids are each server's own: every Stratum may be 1.
+        openflow = [switch.device_id for switch in self.switches if switch.protocol == "openflow"]
+        _unique("switches.device_id", openflow)
         self._cables_lead_somewhere()
         _unique("jobs.id", [job.id for job in self.jobs])
         highest = max(*self.levels.queues, self.levels.control_queue)

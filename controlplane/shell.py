@@ -7,6 +7,7 @@ own (`make test` makes it), that one is used.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
@@ -21,7 +22,9 @@ from importlib import resources
 from pathlib import Path
 from typing import NoReturn
 
+from controlplane.check_switch import ask
 from controlplane.config import SwitchSection
+from controlplane.findings import Finding
 from leveller.errors import UserError
 
 REQUIREMENTS = "p4runtime-shell.txt"
@@ -30,15 +33,37 @@ _MARK = "installed"
 
 _ABANDONED_S = 3600.0
 
+_ANSWER_S = 5.0
+"""How long the switch may take for each answer."""
+
 Say = Callable[[str], None]
 
 
 def start(switch: SwitchSection, say: Say) -> NoReturn:
-    """Become p4runtime-shell on ``switch``. Raises UserError where its environment cannot be made."""
+    """Become p4runtime-shell on ``switch``.
+
+    Raises UserError where that is of no use, or the shell's environment cannot be made.
+    """
+    _see_that_it_answers(switch)
     with resources.as_file(resources.files("controlplane") / REQUIREMENTS) as requirements:
         python = environment(_cache(), requirements, say)
     with resources.as_file(resources.files("controlplane") / "shell_start.py") as script:
         os.execv(python, [str(python), str(script), json.dumps(settings(switch))])
+
+
+def _see_that_it_answers(switch: SwitchSection) -> None:
+    """Say in one line what the shell itself says in many, or not at all."""
+    if switch.protocol == "openflow":
+        raise UserError(f"{switch.name} speaks OpenFlow, not P4Runtime", "use ovs-ofctl dump-flows on it")
+    asked = asyncio.run(ask(switch, _ANSWER_S))
+    for said in asked.said:
+        if isinstance(said, Finding):
+            raise UserError(f"{switch.name}: {said.what}", said.mend)
+    if asked.info is None:
+        raise UserError(
+            f"{switch.name}: device {switch.device_id} has no pipeline that a controller has pushed",
+            "start the controller first, or mend switches.device_id",
+        )
 
 
 def settings(switch: SwitchSection) -> dict[str, object]:

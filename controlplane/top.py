@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from typing import Any
 
 from rich.console import Console, Group
@@ -23,13 +24,18 @@ Status = Mapping[str, Any]
 
 
 def fetch(address: str) -> Status:
-    """Return the status of the controller at ``HOST:PORT``. Raises UserError where it does not answer."""
+    """Return the status of the controller at ``HOST:PORT``.
+
+    Raises UserError where it does not answer, or where what answers is no controller.
+    """
     try:
         with urllib.request.urlopen(f"http://{address}/status", timeout=5) as answer:
             status: Status = json.load(answer)
-            return status
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
+        if not isinstance(status, dict) or "controller" not in status:
+            raise ValueError("what answers there is something else")
+        return status
+    except (OSError, ValueError, HTTPException) as error:
+        reason = printable(str(getattr(error, "reason", None) or error))
         raise UserError(
             f"no controller's status at {address} ({reason})",
             "give --http the address that its configuration has as controller.http",

@@ -28,6 +28,8 @@ QUANTUM_BITS = 512
 PAUSE_QUANTA = {1: 2, 10: 67, 25: 80, 40: 118, 50: 147, 100: 394, 200: 453, 400: 905}
 """Gbit/s -> the most quanta until a station stops (IEEE 802.3, 31B.3.7; SONiC's
 buffer_headroom_barefoot.lua has the same)."""
+LONGEST = 1e6
+"""Metres or nanoseconds: more is a slip of the finger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,15 @@ def headroom(
 
     ``reaction_ns`` is what the other end takes from the PFC frame's arrival until it stops,
     ``interface_ns`` what this end's sublayers take, sending and receiving; left out, both are 802.3's
-    bounds. Raises UserError for a rate that has no bound.
+    bounds. Raises UserError for a rate that has no bound, and for what is no length or time.
     """
+    for option, value in (
+        ("--cable", cable_m),
+        ("--reaction-ns", reaction_ns),
+        ("--interface-ns", interface_ns),
+    ):
+        if value is not None and not 0 <= value <= LONGEST:
+            raise UserError(f"{option} {value:g}", f"give 0 to {LONGEST:g}")
     bound = PAUSE_QUANTA.get(rate_gbps, 0) * QUANTUM_BITS // 8
     if not bound and (reaction_ns is None or interface_ns is None):
         rates = ", ".join(map(str, PAUSE_QUANTA))

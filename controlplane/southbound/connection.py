@@ -121,7 +121,7 @@ class Connection:
             raise SwitchError(
                 f"the switch does not run our program yet, and the role {self._role!r} is not to push it"
             )
-        with self._errors("pushing the pipeline"):
+        with self._errors(f"pushing the pipeline to device {self._device_id}"):
             await self._stub.SetForwardingPipelineConfig(
                 p4r.SetForwardingPipelineConfigRequest(
                     device_id=self._device_id,

@@ -26,7 +26,8 @@ from controlplane.southbound.errors import SwitchError
 from controlplane.southbound.session import Session
 from controlplane.southbound.state import Desired, Held
 from controlplane.southbound.status import Outcome, SwitchStatus
-from controlplane.southbound.target import OpenFlowTarget, Target
+from controlplane.southbound.target import NO_OPENFLOW, OpenFlowTarget, Target, openflow_installed
+from leveller.errors import UserError
 
 log = structlog.get_logger()
 
@@ -40,7 +41,7 @@ class Fabric:
     ``on_report(switch, report)`` is called in the event loop for every INT probe that a switch sank.
     ``on_status(status)`` is called whenever a switch connects, is lost, or becomes primary or backup.
     ``deadline_s`` bounds every single RPC; past it the session starts anew.
-    Raises UserError where the program's P4Info is not the contract's.
+    Raises UserError where the program's P4Info is not the contract's, or os-ken is missed.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class Fabric:
 
     def _driver(self, target: Target | OpenFlowTarget) -> Driver:
         if isinstance(target, OpenFlowTarget):
-            from controlplane.openflow.device import driver  # an extra: os-ken may not be installed
+            if not openflow_installed():
+                raise UserError(f"switch {target.name}: {NO_OPENFLOW[0]}", NO_OPENFLOW[1])
+            from controlplane.openflow.device import driver
 
             return driver(target, self._dscp, self._election_id, self._deadline_s)
         election = Election(self._election_id)

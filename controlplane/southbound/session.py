@@ -158,7 +158,6 @@ class Session:
         await device.open()
         self._device = device
         self._sessions += 1
-        self._log.info("switch connected", primary=device.primary)
         listener = asyncio.create_task(device.listen(self._wake.set, self._on_packet))
         worker = asyncio.create_task(self._work(device))
         try:
@@ -199,8 +198,7 @@ class Session:
         if self._pending is not None:
             self._pending.finish(Result.BACKUP)
             self._pending = None
-        self._error = None
-        self.in_order.set()
+        self._in_order(device)
         self._on_status(self.status())
         while not device.primary:
             self._wake.clear()
@@ -213,7 +211,7 @@ class Session:
             self._writer.forget(pushed=True)
             self._log.info("pipeline pushed")
         await self._read_back(device)
-        self._error = None
+        self._in_order(device)
         self._again()
         self._on_status(self.status())
         while device.primary:
@@ -236,6 +234,13 @@ class Session:
             except LostPrimacyError:
                 self._under_way.finish(Result.BACKUP)
                 raise
+
+    def _in_order(self, device: Device) -> None:
+        """Note that the switch has been read back, or is another controller's."""
+        self._error = None
+        if not self.in_order.is_set():
+            self._log.info("switch connected", primary=device.primary)
+            self.in_order.set()
 
     async def _look_in(self, device: Device) -> None:
         """See that an idle switch still answers, and that the bank in force is the one it should be."""
@@ -262,13 +267,13 @@ class Session:
             if count % 1000 == 0:
                 await asyncio.sleep(0)  # let the other switches' tasks run
         self._ledger = Ledger(contents)
-        self.in_order.set()
         return self._ledger
 
     def _lost(self, error: str | None) -> None:
         """Note that the session is over, or never came about; ``error`` is None where it was ended here."""
-        was_connected = self._device is not None
-        news = error is not None and (was_connected or error != self._error)
+        was_in_order = self.in_order.is_set()
+        # A session that fails each time on the way, say at the pipeline, is told once.
+        news = error is not None and (was_in_order or error != self._error)
         self._device = None
         self._ledger = None
         self._error = error
@@ -278,5 +283,5 @@ class Session:
                 request.finish(Result.FAILED, error=error or "the controller stopped")
         self._under_way = self._pending = None
         if news:
-            self._log.warning("switch lost" if was_connected else "switch not connected", error=error)
+            self._log.warning("switch lost" if was_in_order else "switch not connected", error=error)
             self._on_status(self.status())

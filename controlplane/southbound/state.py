@@ -68,12 +68,12 @@ class Setup:
     node_id: int
     host_ports: frozenset[int]
     fabric_ports: frozenset[int] = frozenset()
-    guarded_ports: frozenset[int] = frozenset()
     routes: Mapping[Network, tuple[NextHop, ...]] | None = field(default_factory=dict)
     ecmp_seed: int = 0
     default_level: int = 0
     control_level: int = 0
     burst_gap_us: int = 0
+    guarded_ports: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

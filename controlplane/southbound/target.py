@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import grpc
@@ -19,6 +20,14 @@ CHANNEL_OPTIONS = (
     # Do not take over the back-off of an earlier channel to the same switch: the session has its own.
     ("grpc.use_local_subchannel_pool", 1),
 )
+
+NO_OPENFLOW = ("it speaks OpenFlow, and os-ken is not installed", "pip install 'leveller[openflow]'")
+"""What is wrong where `openflow_installed` says no, and the mend."""
+
+
+def openflow_installed() -> bool:
+    """Return whether os-ken, an extra, is there."""
+    return find_spec("os_ken") is not None
 
 
 @dataclass(frozen=True, slots=True)

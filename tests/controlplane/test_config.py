@@ -225,7 +225,6 @@ ROUTE = '[[switches.routes]]\nprefix = "10.0.1.0/24"\nnext_hops = [{ port = 1, m
         (profiling("tolerance = 1.0"), ["profiling.tolerance = 1.0"]),
         (SWITCH + OTHER.replace('"S2"', '"S1"'), ["switches.name has S1 twice"]),
         (SWITCH + OTHER.replace("50052", "50051"), ["switches.address has 127.0.0.1:50051 twice"]),
-        (SWITCH + OTHER.replace("device_id = 2", "device_id = 1"), ["switches.device_id has 1 twice"]),
         (SWITCH + OTHER.replace("node_id = 2", "node_id = 1"), ["switches.node_id has 1 twice"]),
         (SWITCH.replace("device_id = 1", "device_id = 0"), ["switches.0.device_id = 0"]),
         (SWITCH.replace('name = "S1"', 'name = "S:1"'), ["switches.0.name", "'S:1' is not a name"]),

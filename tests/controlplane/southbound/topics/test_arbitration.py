@@ -92,16 +92,16 @@ async def test_arbitration_the_ghost_of_a_lost_session_does_not_keep_its_control
 ):
     """The switch still holds the stream of a session that its controller has given up."""
     schema = P4Schema(PROGRAM.p4info, PROGRAM.json)
-    ghost = Connection(switch.target(), schema, Election(1), 5.0)
+    encoder = Encoder(bind(schema.p4info, "leveller.p4info.txtpb"))
+    ghost = Connection(switch.target(), schema, encoder, Election(1), 5.0)
     await ghost.open()
     async with Fabric([switch.target()], PROGRAM) as fabric:
         await connected(fabric)
         assert fabric.status()["S1"].primary
         assert (await fabric.apply({"S1": desire(3)}))["S1"].result is Result.APPLIED
-        encoder = Encoder(bind(schema.p4info, "leveller.p4info.txtpb"))
-        stale = encoder.encoded(Change("active_bank", (), Call("set_bank", (0,))))
+        stale = ghost.prepare([Change("active_bank", (), Call("set_bank", (0,)))])
         with pytest.raises(LostPrimacyError):
-            await ghost.write([stale])
+            await ghost.write(stale)
         assert await onlooker(switch).levels() == {1: 3}
         await ghost.close()
 

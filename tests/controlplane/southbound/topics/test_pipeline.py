@@ -31,7 +31,7 @@ async def test_pipeline_that_the_switch_refuses_is_said(switch, tmp_path, eventu
     async with Fabric([switch.target()], replace(PROGRAM, json=bad)) as fabric:
 
         async def said():
-            return (fabric.status()["S1"].error or "").startswith("pushing the pipeline: ")
+            return (fabric.status()["S1"].error or "").startswith(f"pushing the pipeline to device {switch.device_id}: ")
 
         await eventually(said)
         assert not fabric.status()["S1"].connected
