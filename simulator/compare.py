@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
+from types import MappingProxyType
 
 from simulator.fabric import Fabric
 from simulator.results import Result
 from simulator.run import simulate
 from simulator.scenario import Scenario
 
-FIGURES = ("min_R", "avg_R", "jain", "gpu_utilization")
-"""What is compared, under the names of a run's JSON."""
+FIGURES: Mapping[str, str] = MappingProxyType(
+    {
+        "min_R": "minimum R",
+        "avg_R": "average R",
+        "jain": "Jain",
+        "gpu_utilization": "GPU utilization",
+        "settled_R": "settled R",
+        "recovery_s": "recovery, s",
+    }
+)
+"""What is compared, by its name in a run's JSON, and what people call it."""
+
+
+def figures(runs: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return which of `FIGURES` all runs have, given as JSON: some have nothing that came to recover from."""
+    return [figure for figure in FIGURES if all(figure in run for run in runs)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +58,13 @@ class Summary:
 
     def as_json(self) -> dict[str, object]:
         """Return the figures' means, their intervals' half-widths, and every run."""
-        estimates = {figure: self.estimate(figure) for figure in FIGURES}
+        runs = [run.as_json() for run in self.runs]
+        estimates = {figure: self.estimate(figure) for figure in figures(runs)}
         return {
             "policy": self.policy,
             **{figure: estimate.mean for figure, estimate in estimates.items()},
             "ci95": {figure: estimate.half_width for figure, estimate in estimates.items()},
-            "runs": [
-                {"seed": seed, **run.as_json()} for seed, run in zip(self.seeds, self.runs, strict=True)
-            ],
+            "runs": [{"seed": seed, **run} for seed, run in zip(self.seeds, runs, strict=True)],
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from simulator import pictures
@@ -25,9 +26,9 @@ def draw(comparison: Sequence[Summary], prefix: Path) -> tuple[Path, Path]:
         _cumulative(cdf, [job.rate for run in summary.runs for job in run.jobs], style)
         _cumulative(load, [share for run in summary.runs for share in run.load if share > 0], style)
         history = summary.runs[0].history
-        moments = [moment for moment, _, _ in history]
-        time.plot(moments, [mean for _, _, mean in history], linewidth=1.6, **style)
-        time.plot(moments, [least for _, least, _ in history], linewidth=0.6, color=style["color"])
+        moments = [moment for moment, _ in history]
+        time.plot(moments, [fmean(rates.values()) for _, rates in history], linewidth=1.6, **style)
+        time.plot(moments, [min(rates.values()) for _, rates in history], linewidth=0.6, color=style["color"])
     cdf.set(title="Jobs by R", xlabel="R", ylabel="share of jobs below", xlim=(0, 1))
     load.set(title="Links by load, of those used", xlabel="share of time busy", ylabel="share of links below")
     time.set(title="R over time: mean (thick), minimum", xlabel="seconds", ylabel="R", ylim=(0, 1))

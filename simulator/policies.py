@@ -61,4 +61,6 @@ def choose(name: str, settings: PolicySection) -> tuple[Simulated, PolicySection
     if name == "leveller-host":
         host = {"tau_s": settings.host_tau_s, "stall_s": settings.host_stall_s, "scope": Scope.FABRIC}
         return SIMULATED[name], settings.model_copy(update=host)
+    if name == "crux" and settings.paths is None:
+        return SIMULATED[name], settings.model_copy(update={"paths": "crux"})
     return SIMULATED[name], settings

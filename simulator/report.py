@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 
 from leveller.errors import UserError
-from simulator.compare import FIGURES, Summary
+from simulator.compare import FIGURES, Summary, figures
 from simulator.results import Result
 
 SHOWN_JOBS = 40
@@ -60,6 +60,11 @@ def print_result(result: Result) -> None:
         console.print(
             f"{result.unmeasured} jobs had no time for an iteration before the horizon: they have no R"
         )
+    if result.recovery:
+        console.print(
+            f"after {result.newcomer} came: the lowest R settled at {result.recovery.settled:.4f}, "
+            f"in {result.recovery.seconds:.1f} s"
+        )
     console.print(
         f"{result.policy}: minimum R {result.min_rate:.4f}, average {result.average_rate:.4f}, "
         f"Jain {result.jain:.4f}, GPU utilization {result.gpu_utilization:.1%}; "
@@ -70,9 +75,10 @@ def print_result(result: Result) -> None:
 def print_comparison(comparison: Sequence[Summary]) -> None:
     """Print the policies' figures side by side, with confidence intervals where there are several seeds."""
     names = Column("policy", min_width=max((len(one.policy) for one in comparison), default=0))
-    table = Table(names, "minimum R", "average R", "Jain", "GPU utilization", "events", "wall s")
+    shown = figures([run.as_json() for summary in comparison for run in summary.runs])
+    table = Table(names, *(FIGURES[figure] for figure in shown), "events", "wall s")
     for summary in comparison:
-        estimates = [summary.estimate(figure) for figure in FIGURES]
+        estimates = [summary.estimate(figure) for figure in shown]
         table.add_row(
             summary.policy,
             *(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+from simulator.recovery import History, Recovery, recovery
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class JobResult:
     compute_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Result:
     """A run's jobs, in the scenario's order, without those that have no R (``unmeasured`` of them).
 
@@ -33,10 +36,12 @@ class Result:
     unmeasured: int
     events: int
     wall_s: float
-    history: Sequence[tuple[float, float, float]] = ()
-    """(time, lowest R, mean R) over the jobs running then."""
+    history: History = ()
+    """R over time: of the jobs that run then and have one."""
     load: Sequence[float] = ()
     """Of each link, the share of the run's time that completed iterations kept it busy."""
+    newcomer: str | None = None
+    """The id of the job whose coming is watched."""
 
     @property
     def min_rate(self) -> float:
@@ -61,6 +66,17 @@ class Result:
         busy = sum(job.gpus * job.iterations * job.compute_s for job in self.jobs)
         return busy / held if held else 0.0
 
+    @cached_property
+    def recovery(self) -> Recovery | None:
+        """How jobs settled after ``newcomer`` came, until the next came or went (None: it has no R)."""
+        arrival = next((job.start for job in self.jobs if job.id == self.newcomer), None)
+        if arrival is None:
+            return None
+        present = [job for job in self.jobs if job.start <= arrival < job.end]
+        later = [job.start for job in self.jobs if job.start > arrival]
+        end = min([*later, *(job.end for job in present)])
+        return recovery(self.history, {job.number: job.start for job in present}, arrival, end)
+
     def as_json(self) -> dict[str, object]:
         """Return the run as ``leveller sim --json`` prints it."""
         return {
@@ -70,6 +86,7 @@ class Result:
             "avg_R": self.average_rate,
             "jain": self.jain,
             "gpu_utilization": self.gpu_utilization,
+            **({"settled_R": found.settled, "recovery_s": found.seconds} if (found := self.recovery) else {}),
             "events": self.events,
             "wall_s": self.wall_s,
         }

@@ -1,4 +1,4 @@
-"""Crux's path selection, for the runs of policy crux; other policies leave paths to ECMP."""
+"""Crux's path selection, for policy crux and for any with ``policy.paths = "crux"``."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from simulator.state import EVENTS, NOISE, Ints, State
 from simulator.traffic import ecmp, place
 
 SAMPLES = 200
-"""Points of R over time, evenly over the horizon."""
+"""Points of R over time, evenly over the horizon, where the scenario has no ``sample_s``."""
 
 
 def simulate(
@@ -47,6 +47,7 @@ def simulate(
         time.perf_counter() - started,
         run.history,
         (run.busy / run.now).tolist() if run.now else [],
+        scenario.newcomer,
     )
 
 
@@ -65,11 +66,11 @@ class Run:
         self.unmeasured = 0
         self.now = 0.0
         self.busy = np.zeros(len(fabric.links))
-        self.history: list[tuple[float, float, float]] = []
+        self.history: list[tuple[float, dict[int, float]]] = []
         self._free = {name: host.gpus for name, host in fabric.hosts.items()}
         self._policy, self._settings = choose(policy, scenario.policy)
         self._ranking = Ranking(self._policy.levels, self._settings)
-        self._router = Router(fabric) if policy == "crux" and fabric.hosts else None
+        self._router = Router(fabric) if self._settings.paths == "crux" and fabric.hosts else None
         self._ranks = policy != "fair"  # which leaves everything at level 0, where it starts
         self._pending: deque[tuple[float, Levels]] = deque()
 
@@ -77,7 +78,7 @@ class Run:
         """Run to the horizon, or until all jobs have ended."""
         tau, horizon = self._settings.tau_s, self.scenario.horizon_s
         each = self._policy.by_progress and tau == 0
-        sample_every = horizon / SAMPLES
+        sample_every = self.scenario.sample_s or horizon / SAMPLES
         now, rank_at, sample_at = 0.0, np.inf, sample_every
         while True:
             if (self._change_jobs(now) and self._ranks) or each or now >= rank_at:
@@ -162,13 +163,13 @@ class Run:
         engine.set_levels(self.state, array, per_link, now, self._settings.stall_s)
 
     def _sample(self, now: float) -> None:
-        rates = [
-            job.rate(count, now)
+        rates = {
+            job.number: job.rate(count, now)
             for job, count in zip(self.running, self.state.done.tolist(), strict=True)
             if now - job.start >= job.ideal_s
-        ]
+        }
         if rates:
-            self.history.append((now, min(rates), sum(rates) / len(rates)))
+            self.history.append((now, rates))
 
     def _record(self, jobs: list[Running], done: Ints, ends: np.ndarray) -> None:
         for job, count, end in zip(jobs, done.tolist(), ends.tolist(), strict=True):

@@ -28,6 +28,9 @@ Count = Annotated[int, Field(ge=1, le=MAX_ITERATIONS)]
 MAX_JOBS = 20_000
 """More jobs than this are taken for a slip of the finger."""
 
+MAX_SAMPLES = 1_000_000
+"""So are more samples of R than this."""
+
 
 class Traffic(Section):
     """What a communication phase sends: for ``comm_s`` seconds at a NIC's full rate, or data of ``bytes``.
@@ -144,6 +147,7 @@ class PolicySection(Section):
     until ``profile_iterations`` of its iterations are done. ``half_life_s`` and ``optimism_s`` shape R
     (`simulator.progress`); ``efficiency`` turns policy leveller towards Crux (`controlplane.policies.blend`).
     ``host_tau_s`` and ``host_stall_s`` are what policy leveller-host has for ``tau_s`` and ``stall_s``.
+    ``paths`` are ECMP's or those that Crux selects; by default Crux's under policy crux, else ECMP's.
     """
 
     tau_s: Seconds = 0.25
@@ -155,6 +159,7 @@ class PolicySection(Section):
     half_life_s: Positive | None = None
     optimism_s: Seconds = 0.0
     efficiency: Annotated[float, Field(ge=0, le=1)] = 0.0
+    paths: Literal["ecmp", "crux"] | None = None
     host_tau_s: Seconds = leveller_host.TAU_S
     host_stall_s: Seconds = leveller_host.STALL_S
 
@@ -181,10 +186,16 @@ AnyWorkload = Annotated[
 
 
 class Scenario(Section):
-    """A scenario file."""
+    """A scenario file.
+
+    R over time is noted every ``sample_s`` (default: 200 times in all). Where a job is named as ``newcomer``,
+    how long all take to settle after it came is measured (`simulator.recovery`).
+    """
 
     horizon_s: Positive
     seed: Annotated[int, Field(ge=0)] = 0
+    sample_s: Positive | None = None
+    newcomer: str | None = None
     placement: Placement = Placement.PACKED
     fabric: AnyFabric
     policy: PolicySection = PolicySection()
@@ -207,6 +218,10 @@ class Scenario(Section):
             if job.id in seen:
                 raise ValueError(f"jobs.{number}.id = {job.id!r} is taken: rename it")
             seen.add(job.id)
+        if self.newcomer is not None and not any(job.id == self.newcomer for job in self.jobs):
+            raise ValueError(f"newcomer = {self.newcomer!r} is no job: give the id of one of [[jobs]]")
+        if self.sample_s is not None and self.horizon_s > MAX_SAMPLES * self.sample_s:
+            raise ValueError(f"sample_s = {self.sample_s} is too short: keep to {MAX_SAMPLES} samples")
         if self.workload is not None and self.fabric.kind == "link":
             raise ValueError("[workload] needs a fabric with hosts: fabric.kind = 'leaf-spine', say")
         return self

@@ -14,9 +14,12 @@ from rich.table import Table
 
 from leveller.errors import UserError
 from simulator import pictures
-from simulator.compare import FIGURES, Estimate, estimate
+from simulator.compare import FIGURES, Estimate, estimate, figures
 from simulator.grid import Value
 from simulator.store import Row
+
+DRAWN = ("min_R", "recovery_s")
+"""The figures of `FIGURES` that pictures show."""
 
 Line = tuple[str, tuple[tuple[str, Value], ...]]
 """A policy and its settings: all that a run has besides its seed."""
@@ -43,16 +46,20 @@ def estimates(rows: Sequence[Row], figure: str) -> dict[Line, Estimate]:
 
 def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the estimates of all figures as ``--json`` prints them."""
-    figures = {figure: estimates(rows, figure) for figure in FIGURES}
+    found = {figure: estimates(rows, figure) for figure in _figures(rows)}
     return [
         {
             "policy": policy,
             "settings": dict(settings),
-            **{figure: found[policy, settings].mean for figure, found in figures.items()},
-            "ci95": {figure: found[policy, settings].half_width for figure, found in figures.items()},
+            **{figure: lines[policy, settings].mean for figure, lines in found.items()},
+            "ci95": {figure: lines[policy, settings].half_width for figure, lines in found.items()},
         }
-        for policy, settings in figures[FIGURES[0]]
+        for policy, settings in found["min_R"]
     ]
+
+
+def _figures(rows: Sequence[Row]) -> list[str]:
+    return figures([row.figures for row in rows])
 
 
 def print_table(rows: Sequence[Row]) -> None:
@@ -60,29 +67,28 @@ def print_table(rows: Sequence[Row]) -> None:
     keys = list(rows[0].point.settings)
     short = [key.rpartition(".")[2] for key in keys]
     keys = short if len(set(short)) == len(keys) else keys
-    table = Table(*keys, "policy", "min R", "average R", "Jain", "GPUs busy")
-    figures = {figure: estimates(rows, figure) for figure in FIGURES}
-    for line in figures[FIGURES[0]]:
+    found = {figure: estimates(rows, figure) for figure in _figures(rows)}
+    table = Table(*keys, "policy", *(FIGURES[figure] for figure in found))
+    for line in found["min_R"]:
         policy, settings = line
-        found = [figures[figure][line] for figure in FIGURES]
-        cells = [f"{one.mean:.3f} ± {one.half_width:.3f}" for one in found]
+        cells = [f"{lines[line].mean:.3f} ± {lines[line].half_width:.3f}" for lines in found.values()]
         table.add_row(*(str(value) for _, value in settings), policy, *cells)
     Console().print(table)
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """Write a line per run, in the sweep's order. Raises UserError where ``path`` cannot be written."""
-    keys = list(rows[0].point.settings)
+    keys, shown = list(rows[0].point.settings), [*_figures(rows), "events"]
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow([*keys, "policy", "seed", *FIGURES, "events"])
+            writer.writerow([*keys, "policy", "seed", *shown])
             writer.writerows(
                 [
                     *row.point.settings.values(),
                     row.point.policy,
                     row.point.seed,
-                    *(row.figures[figure] for figure in (*FIGURES, "events")),
+                    *(row.figures[figure] for figure in shown),
                 ]
                 for row in rows
             )
@@ -93,19 +99,23 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
 def draw(rows: Sequence[Row], prefix: Path) -> tuple[Path, Path]:
     """Write PREFIX.png and PREFIX.svg: minimum R against every key that was set to three values or more.
 
-    Where none was, against those of two. A line per policy and values of the other keys, with 95 % bars.
+    Where none was, against those of two. Below it the recovery time, where there is one. A line per policy
+    and values of the other keys, with 95 % bars.
     Raises UserError where no key has several values, where matplotlib is not installed, or the files cannot
     be written.
     """
-    found = estimates(rows, "min_R")
-    values = {key: _values(found, key) for key in rows[0].point.settings}
+    found = {figure: estimates(rows, figure) for figure in _figures(rows) if figure in DRAWN}
+    values = {key: _values(found["min_R"], key) for key in rows[0].point.settings}
     keys = [key for key, several in values.items() if len(several) > 1]
     if not keys:
         raise UserError("--plot has nothing to plot against", "give a --set KEY=VALUE,VALUE")
     shown = [key for key in keys if len(values[key]) > 2] or keys
-    figure = pictures.new_figure(7 * len(shown), 5)
-    for axes, key in zip(figure.subplots(1, len(shown), squeeze=False).flat, shown, strict=True):
-        _against(axes, key, values[key], found, [other for other in keys if other != key])
+    figure = pictures.new_figure(7 * len(shown), 5 * len(found))
+    panels = figure.subplots(len(found), len(shown), squeeze=False)
+    for line, (drawn, lines) in zip(panels, found.items(), strict=True):
+        for axes, key in zip(line, shown, strict=True):
+            _against(axes, key, values[key], lines, [other for other in keys if other != key])
+            axes.set(xlabel=key, ylabel=FIGURES[drawn])
     return pictures.write(figure, prefix)
 
 
@@ -142,5 +152,4 @@ def _against(
         axes.set_xticks(range(len(values)), [str(value) for value in values])
     elif (least := min(abs(at) for at in place.values() if at)) * 20 < max(place.values()):
         axes.set_xscale("symlog", linthresh=least)  # logarithmic, with a place for 0
-    axes.set(xlabel=key, ylabel="minimum R")
     axes.legend(fontsize="small")

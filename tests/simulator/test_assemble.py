@@ -47,3 +47,15 @@ def test_what_a_job_leaves_behind_goes_to_those_that_stay():
 def test_draws_are_the_same_for_a_seed():
     assert assemble.empty(CAPACITY, 1).noise.tolist() == assemble.empty(CAPACITY, 1).noise.tolist()
     assert assemble.empty(CAPACITY, 1).noise[0] != assemble.empty(CAPACITY, 2).noise[0]
+
+
+def test_links_that_can_never_be_full_are_left_out():
+    # Links 0 and 3 are of one flow each, link 1 is wide enough for both, link 2 is not.
+    capacity = np.array([1.0, 2.0, 1.0, 1.0])
+    paths = ((0, 1, 2), (1, 2, 3))
+    plan = Plan("a", (Phase(flows=tuple(Flows(path, 1.0) for path in paths)),), 1)
+    state = assemble.change(assemble.empty(capacity, 0), np.zeros(0, bool), [plan], [0])
+    reach = [
+        state.entry_link[state.near[flow] : state.far[flow]].tolist() for flow in range(len(state.width))
+    ]
+    assert reach == [[2], [2]]

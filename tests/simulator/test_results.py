@@ -27,6 +27,27 @@ def test_json_has_these_keys():
     }
 
 
+def at(number, start, end):
+    return JobResult(number, f"job{number}", 0.5, 10, start, end, 1, 1.0)
+
+
+def test_recovery_is_watched_until_the_next_job_comes_or_goes():
+    # Job 0 gets half of its R from 10 on; what came at 20, or went at 30, would be another story.
+    history = [(float(t), {0: min(t, 10 + (t - 10) / 2) / t, 1: 0.5}) for t in range(1, 41)]
+    jobs = [at(0, 0.0, 40.0), at(1, 10.0, 40.0)]
+    gone, later = at(2, 0.0, 9.0), at(2, 20.0, 40.0)
+
+    def settled(*more, newcomer="job1", history=history):
+        found = Result("fair", [*jobs, *more], 0, 7, 0.1, history, (), newcomer).as_json()
+        return found.get("settled_R"), found.get("recovery_s")
+
+    assert settled() == settled(gone) == settled(later) == (pytest.approx(0.5), 0.0)
+    starving = [(t, {0: rates[0], 1: 0.0 if t > 25 else 0.5}) for t, rates in history]
+    assert settled(history=starving)[0] == pytest.approx(7.5 / 30)
+    assert settled(later, history=starving)[0] == pytest.approx(0.5)
+    assert settled(newcomer=None) == settled(newcomer="job9") == (None, None)
+
+
 def test_nothing_ran():
     result = Result("fair", [], 3, 0, 0.1)
     assert (result.min_rate, result.average_rate, result.jain, result.gpu_utilization) == (0, 0, 0, 0)

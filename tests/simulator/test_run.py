@@ -281,6 +281,34 @@ def test_history_and_load():
     result = run(scenario(PAIR, 80), "fair")
     assert result.load[0] == pytest.approx(7 / 8, abs=0.05)
     assert result.load[1:] == [0, 0, 0]
-    moment, least, mean = result.history[-1]
+    assert len(result.history) == 199 - 4  # every 0.4 s, but for the first 2 s, in which no job has an R
+    moment, rates = result.history[-1]
     assert moment == pytest.approx(80, abs=1)
-    assert 0.7 < least <= mean < 0.8
+    assert list(rates) == [0, 1]
+    assert all(0.7 < rate < 0.8 for rate in rates.values())
+
+
+def arriving(**more):
+    jobs = [
+        {"id": name, "compute_s": 0, "comm_s": 1, "start_s": start} for name, start in (("a", 0), ("b", 10))
+    ]
+    return scenario(jobs, 31).model_copy(update={"newcomer": "b", "sample_s": 1.0, **more})
+
+
+def test_how_jobs_settle_after_an_arrival():
+    # Alone a does 10 iterations in 10 s; from then on each has half the link, or, with static, a all of it.
+    fair, static = (run(arriving(), policy).as_json() for policy in ("fair", "static"))
+    assert (fair["settled_R"], fair["recovery_s"]) == (pytest.approx(0.5, abs=1e-9), 0.0)
+    assert (static["settled_R"], static["recovery_s"]) == (0.0, 20.0)
+    assert "recovery_s" not in run(arriving(newcomer=None), "fair").as_json()
+
+
+def test_rankings_a_minute_apart_take_longer_to_settle():
+    jobs = [{"id": f"job{n}", "compute_s": 1, "comm_s": 1, "jitter": 0.05} for n in range(3)]
+    jobs.append({"id": "late", "compute_s": 1, "comm_s": 1, "jitter": 0.05, "start_s": 20})
+    config = scenario(jobs, 620, tau=0.5, levels=4, half_life_s=20).model_copy(
+        update={"newcomer": "late", "sample_s": 1.0}
+    )
+    switch, host = (run(config, policy).recovery for policy in ("leveller", "leveller-host"))
+    assert 0 < switch.seconds < 60 < 200 < host.seconds
+    assert switch.settled > host.settled

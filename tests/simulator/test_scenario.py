@@ -77,6 +77,18 @@ def test_a_good_file(tmp_path):
         ),
         ("[[jobs]]", "[workload]\njobs = 10\n[[jobs]]", "give the jobs as [[jobs]], or have them drawn"),
         ("[[jobs]]", "[[job]]", "is not a known key"),
+        (
+            "horizon_s = 10",
+            'horizon_s = 10\nnewcomer = "b"',
+            "newcomer = 'b' is no job: give the id of one of",
+        ),
+        (
+            "horizon_s = 10",
+            "horizon_s = 10\nsample_s = 1e-9",
+            "sample_s = 1e-09 is too short: keep to 1000000",
+        ),
+        ("horizon_s = 10", "horizon_s = 10\nsample_s = 0", "sample_s = 0: Input should be greater than 0"),
+        ("[[jobs]]", '[policy]\npaths = "any"\n[[jobs]]', "policy.paths = 'any': "),
         ("leaves = 2\n", "", "fabric.leaf-spine.leaves is missing: add it"),
         (
             'id = "a"',

@@ -48,3 +48,21 @@ def test_four_tenants_send_through_the_spines():
     assert 0 < result.min_rate < 1
     uplinks = [link for leaf in fabric.leaf_up for link in leaf]
     assert max(result.load[link] for link in uplinks) > 0.3
+
+
+@pytest.mark.parametrize("paths", ["ecmp", "crux"])
+def test_four_tenants_on_equal_paths_have_no_lower_minimum_than_under_crux(paths):
+    scenario, fabric = read(FOLDER / "four-tenants.toml")
+    policy = scenario.policy.model_copy(update={"paths": paths})
+    short = scenario.model_copy(update={"horizon_s": 120, "policy": policy})
+    for seed in range(3):
+        ours, theirs = (simulate(short, fabric, name, seed).min_rate for name in ("leveller", "crux"))
+        assert ours >= theirs - 0.01
+
+
+def test_an_arrival_is_recovered_from():
+    scenario, fabric = read(FOLDER / "arrival.toml")
+    short = scenario.model_copy(update={"horizon_s": 300})
+    found = simulate(short, fabric, "leveller").recovery
+    assert 0.5 < found.settled < 0.6
+    assert 0 < found.seconds < 100

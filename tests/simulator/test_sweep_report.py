@@ -8,7 +8,7 @@ from simulator.store import Row
 from simulator.sweep_report import draw, estimates, print_table, summary, write_csv
 
 
-def rows(values):
+def rows(values, recovered=False):
     return [
         Row(
             Point(policy, {"policy.levels": levels, "policy.scope": scope}, seed),
@@ -18,6 +18,7 @@ def rows(values):
                 "jain": 1.0,
                 "gpu_utilization": 0.5,
                 "events": 7,
+                **({"settled_R": 0.3, "recovery_s": 10.0 * levels + seed} if recovered else {}),
             },
         )
         for levels in values
@@ -44,6 +45,18 @@ def test_a_table(capsys, monkeypatch):
     text = capsys.readouterr().out
     assert "0.220 ± 0.023" in text
     assert "levels" in text
+
+
+def test_recovery_where_all_runs_have_it(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "140")
+    print_table(rows([2], recovered=True))
+    assert "21.000 ± 1.132" in capsys.readouterr().out
+    print_table(rows([2], recovered=True) + rows([3]))
+    assert "recovery" not in capsys.readouterr().out
+    assert summary(rows([2], recovered=True))[0]["recovery_s"] == 21
+    write_csv(tmp_path / "x.csv", rows([2, 3], recovered=True))
+    with (tmp_path / "x.csv").open() as file:
+        assert [row["recovery_s"] for row in csv.DictReader(file)][:3] == ["20.0", "21.0", "22.0"]
 
 
 def test_a_csv_file(tmp_path):
@@ -76,3 +89,12 @@ def test_a_panel_per_key_of_three_values(tmp_path):
         png, _ = draw(rows(values), tmp_path / "x")
         width[len(values)] = int.from_bytes(png.read_bytes()[16:20])
     assert width[2] == 2 * width[3]
+
+
+def test_a_panel_for_the_recovery_time(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: no pictures")
+    height = {}
+    for recovered in (False, True):
+        png, _ = draw(rows([2, 3, 64], recovered), tmp_path / "x")
+        height[recovered] = int.from_bytes(png.read_bytes()[20:24])
+    assert height[True] == 2 * height[False]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.policies import Scope
-from simulator import assemble, engine
+from simulator import affected, assemble, engine
 from simulator.affected import mark
 from simulator.plan import Flows
 
@@ -89,6 +89,30 @@ def test_recomputing_what_changed_equals_recomputing_everything(
     engine.refresh(state, now)
     assert state.rate == pytest.approx(before, abs=1e-9)
     check_rates(state)
+
+
+@settings(max_examples=100, deadline=None)
+@given(jobs, capacities, st.lists(st.lists(st.integers(0, 3), min_size=6, max_size=6), max_size=6))
+def test_new_levels_reach_all_that_they_concern(started, all_flows, capacity, rankings):
+    state = started(all_flows, capacity, 4, Scope.FABRIC)
+    for ranking in rankings:
+        job_of_entry = state.phase_job[state.flow_phase[state.entry_flow]]
+        engine.set_levels(state, np.array(ranking)[job_of_entry], False, 0.0, 0.0)
+        engine.refresh(state, 0.0)
+        check_rates(state)
+
+
+def test_a_flow_that_stops_lower_makes_room_for_others(started):
+    # Flow 2 comes to link 0: flow 0 gets less, flow 1 more of link 1, and flow 3, a level lower, less of 2.
+    flows = [(Flows((0, 1), 9.0),), (Flows((1, 2), 9.0),), (Flows((0,), 9.0),), (Flows((2,), 9.0),)]
+    state = started(flows, [1.0, 2.0, 3.0, 1.0, 1.0], 1, Scope.FABRIC)
+    affected.detach(state, 2)
+    engine.set_levels(state, np.array([1, 1, 1, 1, 1, 0]), False, 0.0, 0.0)
+    engine.refresh(state, 0.0)
+    assert state.rate.tolist() == [1, 1, 0, 2]
+    affected.attach(state, 2)
+    engine.refresh(state, 0.0)
+    assert state.rate.tolist() == [0.5, 1.5, 0.5, 1.5]
 
 
 def test_wide_rows_count_as_their_flows(started):
