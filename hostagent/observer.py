@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import time
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 
@@ -40,6 +41,12 @@ LIVELY_NS = 1_000 * NS_PER_MS
 
 IDLE_NS = 5_000 * NS_PER_MS
 """How often they are listed when none has: only the flows are looked at in between, each by itself."""
+
+READ_SHARE = 0.25
+"""Of a core, at most, for reading logs whose lines take long .."""
+
+DEAR_NS = 20 * NS_PER_MS
+""".. which is so long at a time."""
 
 SEARCH_BURST_NS = 30_000 * NS_PER_MS
 """So long without a search for logs the next one's steps make up for: a new job's is to be found soon."""
@@ -89,6 +96,7 @@ class Observer:
         )
         self._poll_ns = config.poll_ms * NS_PER_MS
         self._read_ns = sys.maxsize
+        self._rested_ns = 0  # no log is read before: the last time took long
         self._communicators = Communicators()
         self._flows = FlowTracker(port.addresses, self._communicators.of_socket)
         self._queue_pairs = QueuePairs(config.rdma_command, config.rdma_devices)
@@ -123,7 +131,7 @@ class Observer:
     @property
     def due_ns(self) -> int:
         """Monotonic time at which to look again, if no log grows before."""
-        return min(self._scan_pace.due_ns, self._flow_pace.due_ns, self._read_ns)
+        return min(self._scan_pace.due_ns, self._flow_pace.due_ns, max(self._read_ns, self._rested_ns))
 
     def look(self, now_ns: int) -> None:
         """Look at whatever is due at ``now_ns``, and at logs that have grown.
@@ -141,8 +149,12 @@ class Observer:
                 self._scan(now_ns)
             self._search_logs(now_ns)
         # Drained before reading: what is written from here on is told again.
-        if self._watcher.drain() | self._hear() or scans or now_ns >= self._read_ns:
+        if self._watcher.drain() | self._hear() or scans:
+            self._read_ns = min(self._read_ns, now_ns)
+        if now_ns >= max(self._read_ns, self._rested_ns):
             self._read_logs(now_ns)
+        if scans:
+            self._check(now_ns)
         if self._flow_pace.due(now_ns):
             with self._flow_pace.run(now_ns):
                 self._look_at_flows(now_ns)
@@ -158,11 +170,13 @@ class Observer:
         return bool(words)
 
     def _read_logs(self, now_ns: int) -> None:
+        begun_ns = time.thread_time_ns()
         for progress in self._jobs.read(now_ns):
             self._state.job_changed(progress.job, progress.durations_ns)
             self._timings.completed(progress.job.id, progress.job.counter.last_ns, progress.durations_ns)
-        behind = any(job.behind for job in self._jobs.jobs.values())
-        self._read_ns = now_ns + self._poll_ns if behind else sys.maxsize
+        cost_ns = time.thread_time_ns() - begun_ns
+        self._rested_ns = now_ns + int(cost_ns / READ_SHARE) if cost_ns > DEAR_NS else 0
+        self._read_ns = now_ns + self._poll_ns if self._jobs.behind else sys.maxsize
 
     def _look_at_flows(self, now_ns: int) -> None:
         if self._namespaces.changed():
@@ -218,16 +232,19 @@ class Observer:
         # A process may enter another namespace after it has been found (`ip netns exec`, container runtimes).
         if self._namespaces.follow(self._processes.processes):
             self._speak_for_containers()
-        for job in self._jobs.check(now_ns):
-            self._state.job_changed(job)
-            say = self._log.warning if job.health is Health.HUNG else self._log.info
-            say(f"job {job.health.value}", job=job.id, why=job.reason or "it shows iterations again")
         if self._processes.denied and not self._said_denied and not sees_everyone():
             self._said_denied = True
             self._log.warning(
                 "some processes cannot be read, their jobs will not be seen",
                 mend="run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
             )
+
+    def _check(self, now_ns: int) -> None:
+        """Say which jobs hang, by what has been read just now: the agent may have stood still itself."""
+        for job in self._jobs.check(now_ns):
+            self._state.job_changed(job)
+            say = self._log.warning if job.health is Health.HUNG else self._log.info
+            say(f"job {job.health.value}", job=job.id, why=job.reason or "it shows iterations again")
 
     def _search_logs(self, now_ns: int) -> None:
         """Search for the logs of jobs that show no iteration."""

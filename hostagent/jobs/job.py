@@ -42,7 +42,7 @@ class _Log:
     holder: tuple[int, int] | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TrackedJob:
     """One job."""
 
@@ -130,6 +130,8 @@ class TrackedJob:
             # A known place with another file: its reader is about to see that.
             if source.identity in known or source.place in places or len(self._logs) >= MAX_LOGS:
                 continue
+            if source.holder is not None and not _writes(source, proc):
+                continue  # whose file it is, and whether its user may read it, nobody has asked
             known.add(source.identity)
             start = source.found.st_size if _is_old(source, proc) else 0
             begun_s = time.time() - (time.monotonic_ns() - self.started_ns) / 1e9 - TIME_ZONES_S
@@ -216,13 +218,24 @@ class TrackedJob:
         return isinstance(reader, LogReader) and reader.place == GONE
 
 
+def _writes(source: Source, proc: str) -> bool:
+    """Say whether the file is open for writing: it may be open only for its name (O_PATH), as any file."""
+    return _flags(source, proc) & os.O_ACCMODE != os.O_RDONLY
+
+
+def _flags(source: Source, proc: str) -> int:
+    """Return the flags with which the descriptor was opened by which the file was found; 0: there is none."""
+    if source.holder is None:
+        return 0
+    return descriptor_flags(proc, source.holder[0], source.place.path.rpartition("/")[2])
+
+
 def _is_old(source: Source, proc: str) -> bool:
     """Say whether what is in the log now was written by an earlier run, not by this one."""
     now_ns = time.monotonic_ns()
     appends = source.kind == "glob"  # of files that are only named, the others are the job's alone
     if source.holder is not None:
-        number = source.place.path.rpartition("/")[2]
-        appends = bool(descriptor_flags(proc, source.holder[0], number) & os.O_APPEND)
+        appends = bool(_flags(source, proc) & os.O_APPEND)
     if appends and now_ns - source.process.started_ns < FRESH_NS:
         return True
     started = time.time_ns() - (now_ns - source.process.started_ns)

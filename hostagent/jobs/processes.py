@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -153,9 +154,7 @@ class ProcessFinder:
         return True
 
     def _note(self, pid: int, rank: Rank, ticks: int, parent: int, slurm_log: str) -> None:
-        try:
-            user = os.stat(f"{self._proc}/{pid}").st_uid
-        except OSError:
+        if (user := user_of(self._proc, pid)) is None:
             return  # gone already
         rank = rank if self._owners.setdefault(rank.job, user) == user else _qualified(rank, user)
         if self._owners.setdefault(rank.job, user) != user:
@@ -168,9 +167,10 @@ class ProcessFinder:
         if not kubernetes.is_pod(environ):
             return {}
         root = f"{self._proc}/{pid}/root"
-        labels = kubernetes.parse_labels(_read_within(root, kubernetes.PODINFO[0]))
+        user = user_of(self._proc, pid)
+        labels = kubernetes.parse_labels(_read_within(root, kubernetes.PODINFO[0], user))
         for path in (kubernetes.PODINFO[1], kubernetes.SERVICE_ACCOUNT):
-            if namespace := _read_within(root, path).strip():
+            if namespace := _read_within(root, path, user).strip():
                 labels[kubernetes.NAMESPACE] = namespace
                 break
         return labels
@@ -215,13 +215,24 @@ def read_file(path: str, size: int) -> bytes:
         os.close(descriptor)
 
 
-def _read_within(root: str, path: str) -> str:
-    """Read a small file within ``root``; empty where it is not there."""
+def user_of(proc: str, pid: int) -> int | None:
+    """Return whose process ``pid`` is; None where it is gone."""
+    try:
+        return os.stat(f"{proc}/{pid}").st_uid
+    except OSError:
+        return None
+
+
+def _read_within(root: str, path: str, user: int | None) -> str:
+    """Read a small file within ``root`` that ``user`` may read; empty where it is not there."""
     try:
         descriptor = Place(path, root).open()
     except OSError:
         return ""
     try:
+        found = os.fstat(descriptor)
+        if found.st_uid != user and not found.st_mode & stat.S_IROTH:
+            return ""  # it would be told to somebody who cannot read it
         return os.read(descriptor, 65_536).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -17,7 +17,7 @@ from itertools import islice
 
 from hostagent.jobs import kubernetes
 from hostagent.jobs.identity import parse_environ
-from hostagent.jobs.processes import TrainingProcess, read_file, start_ticks
+from hostagent.jobs.processes import TrainingProcess, read_file, start_ticks, user_of
 from hostagent.logs.place import Place
 from hostagent.logs.tail import Identity
 
@@ -112,7 +112,7 @@ class SourceFinder:
                 environ = parse_environ(_read(f"{self._proc}/{pid}/environ"))
                 name = environ.get("SLURM_JOB_ID", "")
                 # Anybody can call a process so and put another's job into its environment.
-                mine = (process for process in jobs.get(name, ()) if process.user == self._user(pid))
+                mine = (process for process in jobs.get(name, ()) if process.user == user_of(self._proc, pid))
                 for process in islice(mine, 1):
                     yield from _named(name, self._files(pid, "slurm", process, ("1", "2")))
             if pipes:
@@ -187,13 +187,6 @@ class SourceFinder:
             return os.readlink(f"{self._proc}/{pid}/fd/{number}")
         except OSError:
             return ""
-
-    def _user(self, pid: int) -> int | None:
-        """Return whose process ``pid`` is; None where it is gone."""
-        try:
-            return os.stat(f"{self._proc}/{pid}").st_uid
-        except OSError:
-            return None
 
     def _access(self, pid: int, number: str) -> int:
         """Return O_RDONLY, O_WRONLY or O_RDWR."""

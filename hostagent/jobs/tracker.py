@@ -21,6 +21,9 @@ RESTART_NS = 120 * 10**9
 SEARCH_NS = 20_000_000
 """CPU time that one step of a search for logs may take: the agent's one thread has more to do."""
 
+READ_NS = 100_000_000
+"""CPU time after which reading logs stops, and goes on at the next call with the jobs that are left."""
+
 _NO_PROCESS = 1
 """Pid of the process that orphans are given to: no launcher."""
 
@@ -53,6 +56,7 @@ class JobTracker:
         self._finder = SourceFinder(proc, patterns)
         self._patience = patience or Patience()
         self._search: Generator[tuple[str, Source] | None, None, None] | None = None  # that goes on
+        self._unread: list[TrackedJob] = []
         self._exits = ExitWatch(proc)
         self._waiting: dict[str, TrackedJob] = {}  # that have died, and whose launcher may start them again
         self.jobs: dict[str, TrackedJob] = {}
@@ -119,17 +123,36 @@ class JobTracker:
             job.tell(first, now)
         return job is not None
 
+    @property
+    def behind(self) -> bool:
+        """There is more in the logs than one call of `read` takes."""
+        return bool(self._unread) or any(job.behind for job in self.jobs.values())
+
     def read(self, now_ns: int) -> list[Progress]:
-        """Read every job's logs; return the jobs that got on."""
-        return [
-            Progress(job, durations)
-            for job in self.jobs.values()
-            if (durations := job.read(now_ns)) is not None
-        ]
+        """Read the logs; return the jobs that got on.
+
+        Lines that are dear to look at must not keep the agent from other jobs and from all else.
+        """
+        left = [job for job in self._unread if self.jobs.get(job.id) is job]
+        left += [job for job in self.jobs.values() if job not in left]
+        until_ns = time.thread_time_ns() + READ_NS
+        got: list[Progress] = []
+        while left:
+            job = left.pop(0)
+            if (durations := job.read(now_ns)) is not None:
+                got.append(Progress(job, durations))
+            if time.thread_time_ns() >= until_ns:
+                break
+        self._unread = left
+        return got
 
     def check(self, now_ns: int) -> list[TrackedJob]:
-        """Return the jobs that have begun to hang, or to go on."""
-        return [job for job in self.jobs.values() if job.check(now_ns, self._patience)]
+        """Return the jobs that have begun to hang, or to go on. Logs must have been read before."""
+        return [
+            job
+            for job in self.jobs.values()
+            if not job.behind and job not in self._unread and job.check(now_ns, self._patience)
+        ]
 
     def _begin(self, name: str, members: Collection[TrainingProcess]) -> TrackedJob:
         job = TrackedJob(name, min(process.started_ns for process in members), formats=self._formats)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hostagent.logs.place import Place
 from hostagent.logs.watch import Watcher
 
-CHUNK = 262_144
+CHUNK = 131_072
 """Most bytes one read returns, so that a large backlog is worked off in small steps."""
 
 Identity = tuple[int, int]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from leveller_proto import agent_pb2 as pb
 
+from hostagent import observer
 from hostagent.config import AgentSection
 from hostagent.interface import find
 from hostagent.logs.tail import CHUNK
@@ -131,6 +132,34 @@ def test_a_job_that_hangs_is_told(alone, trainers, tmp_path, eventually):
     with (tmp_path / "train.log").open("a") as log:
         log.write(LINE % 4)
     eventually(lambda: alone.look() and alone.job(trainers.job).state == pb.JOB_STATE_RUNNING)
+
+
+def test_an_agent_that_stood_still_does_not_take_a_job_for_hanging(alone, trainers, tmp_path, eventually):
+    trainers.start("idle", "-", 0, 3, 0.01, rank=1)
+    now = time.monotonic_ns()
+    eventually(lambda: alone.look() and (job := alone.job(trainers.job)) and job.iterations == 3)
+    with (tmp_path / "train.log").open("a") as log:
+        log.write(LINE % 4)
+    alone.observer.look(now + 3_600 * 10**9)
+    assert alone.job(trainers.job).state == pb.JOB_STATE_RUNNING
+    assert alone.job(trainers.job).iterations == 4
+
+
+def test_reading_that_takes_long_is_followed_by_a_rest(alone, trainers, tmp_path, monkeypatch, eventually):
+    trainers.start(rank=1)
+    eventually(lambda: alone.look() and alone.job(trainers.job))
+    monkeypatch.setattr(observer, "DEAR_NS", -1)
+    monkeypatch.setattr(observer, "READ_SHARE", 1e-12)
+    with (tmp_path / "train.log").open("a") as log:
+        log.write(LINE % 1)
+    now = alone.look()
+    assert alone.job(trainers.job).iterations == 1
+    with (tmp_path / "train.log").open("a") as log:
+        log.write(LINE % 2)
+    alone.observer.look(now + 10**9)
+    assert alone.job(trainers.job).iterations == 1  # not yet
+    alone.observer.look(now + 10**18)
+    assert alone.job(trainers.job).iterations == 2
 
 
 def test_a_job_without_a_progress_source_says_so_and_a_named_log_is_found(trainers, tmp_path, eventually):

@@ -16,7 +16,7 @@ S = 10**9
 
 @pytest.fixture
 def proc(tmp_path):
-    """A proc file system in which a process's descriptors are links."""
+    """A proc file system in which a process's descriptors are links, and open for writing."""
     proc = tmp_path / "proc"
 
     def process(pid, stdout=None, stderr=None, rank=0):
@@ -25,6 +25,8 @@ def proc(tmp_path):
         for number, path in (("1", stdout), ("2", stderr)):
             if path is not None:
                 (directory / number).symlink_to(path)
+                (proc / str(pid) / "fdinfo").mkdir(exist_ok=True)
+                (proc / str(pid) / "fdinfo" / number).write_text("pos:\t0\nflags:\t0100001\n")
         return TrainingProcess(pid, Rank("a", rank, 4), 1, 1)
 
     process.path = str(proc)

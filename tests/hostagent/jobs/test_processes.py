@@ -147,6 +147,24 @@ def test_a_pods_files_are_looked_up_in_its_root_only(tmp_path):
     assert finder.processes[7].rank.job == "m:1"
 
 
+def test_a_pod_that_may_not_read_a_file_does_not_learn_what_is_in_it(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("another user's file needs root")
+    root = tmp_path / "7" / "root"
+    (root / "etc" / "podinfo").mkdir(parents=True)
+    environ = "RANK=0\0WORLD_SIZE=1\0KUBERNETES_SERVICE_HOST=10.0.0.1\0JOBSET_NAME=llama\0"
+    (tmp_path / "7" / "environ").write_text(environ)
+    (tmp_path / "7" / "stat").write_text("7 (a) S " + "0 " * 18 + "500 0")
+    os.chown(tmp_path / "7", 1001, 1001)
+    secret = root / "etc" / "podinfo" / "namespace"
+    secret.write_text("secret")
+    for mode, job in ((0o600, "default/llama"), (0o644, "secret/llama")):
+        secret.chmod(mode)
+        finder = ProcessFinder(str(tmp_path), "h1", None)
+        finder.scan(1)
+        assert finder.processes[7].rank.job == job
+
+
 def test_rank_0_of_lightning_is_the_parent_of_the_others(tmp_path):
     fake(tmp_path, 7, {"PATH": "/bin"}, ["python", "train.py", "--x"], parent=2)
     child = {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "m", "MASTER_PORT": "1"}

@@ -239,6 +239,28 @@ def test_the_log_is_searched_for_when_the_outputs_are_none(host, trainers, tmp_p
     assert (job.source, job.log_format) == ("pipe", "megatron")
 
 
+@pytest.mark.parametrize("flags", [os.O_PATH, os.O_RDONLY])
+def test_what_a_process_may_only_read_is_no_log_of_its_own(host, trainers, tmp_path, eventually, flags):
+    """Any file can be opened for its name alone, another tenant's log, too."""
+    (tmp_path / "other.log").write_text(LINE % 1 + LINE % 2)
+    environ = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": trainers.job}
+    for name, mode in (("mine", flags), ("written", os.O_RDWR)):
+        stdout = os.open(tmp_path / "other.log", mode)
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"import os, time; os.dup2({stdout}, 1); time.sleep(60)"],
+            env={**environ, "SLURM_JOB_ID": name + trainers.job},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[stdout],
+        )
+        os.close(stdout)
+        trainers.running.append(process)
+        eventually(lambda: os.readlink(f"/proc/{process.pid}/fd/1").endswith("other.log"))  # noqa: B023
+    eventually(lambda: (job := host.job("written" + trainers.job)) and job.source)
+    job = eventually(lambda: host.job("mine" + trainers.job))
+    assert (job.source, job.counter.iterations) == ("", 0)
+
+
 def test_a_search_goes_on_in_steps(host, trainers, tmp_path, monkeypatch, eventually):
     """However many descriptors there are on the host, the agent's thread is not held up."""
     environ = {"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": trainers.job}
@@ -264,6 +286,24 @@ def test_a_search_goes_on_in_steps(host, trainers, tmp_path, monkeypatch, eventu
     assert steps > 500
     while host.jobs.search(now):
         pass  # to its end; then none is due
+
+
+def test_jobs_whose_lines_take_long_leave_others_their_turn(
+    host, trainers, tmp_path, monkeypatch, eventually
+):
+    names = [f"{trainers.job}-{n}" for n in range(3)]
+    for name in names:
+        trainers.start("idle", "-", 0, 1, 0.01, job=name, log=f"{name}.log")
+    eventually(lambda: all((job := host.job(name)) and job.counter.iterations == 1 for name in names))
+    monkeypatch.setattr(tracker, "READ_NS", 0)
+    for number in (2, 3):
+        for name in names:
+            with (tmp_path / f"{name}.log").open("a") as log:
+                log.write(LINE % number)
+        got = [host.jobs.read(time.monotonic_ns()) for _ in names]
+        assert [len(progress) for progress in got] == [1, 1, 1]
+        assert sorted(progress.job.id for (progress,) in got) == names
+    assert host.jobs.behind
 
 
 def test_ranks_of_one_job_in_one_log(host, trainers, eventually):
@@ -345,6 +385,8 @@ def test_pid_of_a_writer_that_has_gone_is_not_followed(tmp_path):
     (tmp_path / "b.log").write_text("".join(line % n for n in range(1, 100)))
     for pid in ("7", "8"):
         (tmp_path / pid / "fd").mkdir(parents=True)
+        (tmp_path / pid / "fdinfo").mkdir()
+        (tmp_path / pid / "fdinfo" / "1").write_text("flags:\t0100001\n")
     (tmp_path / "7" / "fd" / "1").symlink_to(tmp_path / "a.log")
     jobs = JobTracker(str(tmp_path))
     seven, eight = (TrainingProcess(pid, Rank("a", pid - 7, 2), 1, 1) for pid in (7, 8))
