@@ -8,9 +8,10 @@
 // It sets ig_tm_md.qid and, where the operator asks for it, the DSCP; the IPv4 checksum is then the caller's
 // deparser's to update. `is_control`, `is_routing` and `keep_dscp` are the caller's to set before.
 //
-// Time is the switch's nanoseconds without the low 10 bits: a unit is 1.024 us, so every guard, slack and gap is
-// 2.4 % longer than written. It wraps after 73 minutes: a flow that pauses for just so long may have one burst
-// miscounted, and one guard too many. Each pipe of the chip has registers of its own; a flow comes in by one.
+// Time is kept in units of 256 ns, 32 bits of them, and 4 are taken for a microsecond: so every guard, slack and gap is
+// 2.4 % longer than written, and at most 2^30 us. It wraps after 18 minutes: a flow that pauses for just so long may have
+// one burst miscounted, and one guard too many. Each pipe of the chip has registers of its own; a flow comes in by one.
+// Slot 0 and group 0 are nobody's, the controller hands out those from 1.
 #ifndef _LEVELLER_TNA_LEVEL_CONTROL_P4_
 #define _LEVELLER_TNA_LEVEL_CONTROL_P4_
 
