@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
@@ -440,6 +441,7 @@ def load(path: Path) -> Config:
         program = config.program()
     except UserError as error:
         raise UserError(f"{path}: controller.program: {error.what}", error.mend) from None
+    _see_that_it_is_json(path, program.json)
     int_dscp = program.constants["INT_DSCP"]
     if int_dscp in config.levels.dscp:
         raise UserError(
@@ -457,3 +459,15 @@ def load(path: Path) -> Config:
         except UserError as error:
             raise UserError(f"{path}: switch {switch.name}: {error.what}", error.mend) from None
     return config
+
+
+def _see_that_it_is_json(path: Path, program: Path) -> None:
+    """Raise UserError for JSON that is none: bmv2, once given such a program, takes no other any more."""
+    if program.suffix != ".json":  # Tofino's, of which the switch alone knows
+        return
+    try:
+        json.loads(program.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path}: controller.program: {program} is no JSON ({error})", "compile it again"
+        ) from None

@@ -35,7 +35,8 @@ def fetch(address: str) -> Status:
             raise ValueError("what answers there is something else")
         return status
     except (OSError, ValueError, HTTPException) as error:
-        reason = printable(str(getattr(error, "reason", None) or error))
+        what = "it does not speak HTTP" if isinstance(error, HTTPException) else error
+        reason = getattr(error, "reason", None) or what
         raise UserError(
             f"no controller's status at {address} ({reason})",
             "give --http the address that its configuration has as controller.http",

@@ -6,6 +6,8 @@ that the host agent never loads the lab, nor the lab the controller (``tests/lev
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -37,9 +39,14 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def run(command: Callable[[], object]) -> None:
-    """Run a typer application as a whole process: a user's error is one line on stderr and exit code 2."""
+    """Run a typer application as a whole process.
+
+    A user's error is one line on stderr and exit code 2; Ctrl-C is exit code 130, as shells have it.
+    """
     try:
         command()
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(2)
@@ -47,6 +54,7 @@ def run(command: Callable[[], object]) -> None:
 
 def main() -> None:
     """Entry point of the ``leveller`` command."""
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else its core tells every TLS handshake that fails
     run(_command)
 
 

@@ -25,7 +25,15 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from controlplane.int_report import Hop
 from controlplane.openflow import wire
 from controlplane.openflow.hub import HUB, Switch
-from controlplane.openflow.pipeline import BANK, EcmpGroups, Pipeline, UnsupportedError, egress_port, static
+from controlplane.openflow.pipeline import (
+    BANK,
+    LEVEL,
+    EcmpGroups,
+    Pipeline,
+    UnsupportedError,
+    egress_port,
+    static,
+)
 from controlplane.southbound.contract import CONTRACT
 from controlplane.southbound.device import Driver, OnPacket
 from controlplane.southbound.diff import Change
@@ -141,10 +149,11 @@ class OpenFlowDevice:
     async def rows(
         self, tables: Collection[str] | None = None, deadline_s: float | None = None
     ) -> AsyncIterator[tuple[str, Key, Call]]:
-        """Yield what the switch holds: (table, key, call); ``tables`` is only ever the bank's, or all."""
-        del deadline_s  # every request has its own
-        only = BANK if tables is not None else of.OFPTT_ALL
-        rows, foreign = self._pipeline.decode(await self._flows(only))
+        """Yield what the switch holds: (table, key, call); ``tables`` names some of `_ALONE`, or is None."""
+        deadline_s = deadline_s or _READ_DEADLINE_S
+        numbers = [of.OFPTT_ALL] if tables is None else [_ALONE[table] for table in tables]
+        flows = [flow for number in numbers for flow in await self._flows(number, deadline_s)]
+        rows, foreign = self._pipeline.decode(flows)
         if tables is None:
             if foreign:
                 log.warning(
@@ -153,7 +162,7 @@ class OpenFlowDevice:
                     count=len(foreign),
                     one=str(foreign[0]),
                 )
-            parts = await self._multipart(parser.OFPGroupDescStatsRequest(self._datapath, 0))
+            parts = await self._multipart(parser.OFPGroupDescStatsRequest(self._datapath, 0), deadline_s)
             self._ecmp = EcmpGroups({group.group_id: wire.buckets_of(group) for group in parts})
             self._made = set(self._ecmp.members)
             rows |= self._ecmp.rows()
@@ -178,13 +187,17 @@ class OpenFlowDevice:
             wire.flow_mod(self._datapath, flow) for flow in keep
         ]
 
-    async def _flows(self, table: int = of.OFPTT_ALL) -> list[Any]:
+    async def _flows(self, table: int = of.OFPTT_ALL, deadline_s: float = _READ_DEADLINE_S) -> list[Any]:
         request = parser.OFPFlowStatsRequest(self._datapath, 0, table)
-        return [flow for part in await self._multipart(request) if (flow := wire.flow_of(part)) is not None]
+        return [
+            flow
+            for part in await self._multipart(request, deadline_s)
+            if (flow := wire.flow_of(part)) is not None
+        ]
 
-    async def _multipart(self, request: Any) -> list[Any]:  # noqa: ANN401
+    async def _multipart(self, request: Any, deadline_s: float) -> list[Any]:  # noqa: ANN401
         try:
-            return [entry for part in await self._ask(request, _READ_DEADLINE_S) for entry in part.body]
+            return [entry for part in await self._ask(request, deadline_s) for entry in part.body]
         except _RefusedError as error:
             raise SwitchError(f"a read: {error}") from None
 
@@ -256,6 +269,9 @@ class OpenFlowDevice:
             if not future.done():
                 future.set_exception(SwitchError(why))
 
+
+_ALONE = {"active_bank": BANK, "level_queue": LEVEL}
+"""Tables of the contract whose rows are told by the entries of one table of the switch's."""
 
 _FULL = {
     (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_TABLE_FULL),

@@ -34,6 +34,9 @@ _BACKOFF_S = (0.1, 5.0)
 _IDLE_S = 5.0
 """How long a switch may go without a write before it is asked whether it is still there."""
 
+_LOOKED_IN = ("active_bank", "level_queue")
+"""What it then is asked for: the one tells who has written, the other whether the tables were emptied."""
+
 _SETTLED_S = 2.0
 """A session that lasted this long was a good one: the pause after it is the first again."""
 
@@ -206,11 +209,7 @@ class Session:
 
     async def _serve(self, device: Device) -> None:
         """Be the primary until that changes."""
-        if await device.ensure_pipeline():
-            self._pushes += 1
-            self._writer.forget(pushed=True)
-            self._log.info("pipeline pushed")
-        await self._read_back(device)
+        await self._take_stock(device)
         self._in_order(device)
         self._again()
         self._on_status(self.status())
@@ -243,18 +242,33 @@ class Session:
             self.in_order.set()
 
     async def _look_in(self, device: Device) -> None:
-        """See that an idle switch still answers, and that the bank in force is the one it should be."""
+        """See that an idle switch still answers, and still holds what is small and never empty.
+
+        With a role of ours another client may push the program again, which empties every table.
+        """
         assert self._ledger is not None
-        async for table, key, call in device.rows(["active_bank"], self._deadline_s):
-            if self._ledger.contents[table].get(key) != call:
-                self._log.warning("switch holds something else than thought", found=str(call))
-                await self._read_back(device)
-                self._again()
+        thought = {
+            (table, key): call for table in _LOOKED_IN for key, call in self._ledger.contents[table].items()
+        }
+        found = {(table, key): call async for table, key, call in device.rows(_LOOKED_IN, self._deadline_s)}
+        if found != thought:
+            count = len(dict(found.items() ^ thought.items()))
+            self._log.warning("switch holds something else than thought", rows=count)
+            await self._take_stock(device)
+            self._again()
 
     def _again(self) -> None:
         """Bring the switch to what was last wanted of it, unless something newer already waits."""
         if self._pending is None and self._desired is not None:
             self._pending = Request(self._desired, asyncio.get_running_loop().create_future())
+
+    async def _take_stock(self, device: Device) -> None:
+        """Give the switch its program where it has another, and read back what it holds."""
+        if await device.ensure_pipeline():
+            self._pushes += 1
+            self._writer.forget(pushed=True)
+            self._log.info("pipeline pushed")
+        await self._read_back(device)
 
     async def _read_back(self, device: Device) -> Ledger:
         self._ledger = None

@@ -186,6 +186,7 @@ async def test_pipeline_cookie_with_a_role_nobody_pushes(switch, config):
     code, lines = await check(config(switch.target(), more='role = "leveller"'))
     assert (code, len(refusals(lines))) == (2, 1)
     assert "let the controller with the default role push it" in lines[0]
+    assert any(line.startswith("S1: role: note: whether it has roles was not asked") for line in lines)
 
 
 async def test_p4info_of_a_program_without_the_level_control(switch, config):

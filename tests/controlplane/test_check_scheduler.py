@@ -106,3 +106,15 @@ async def test_queues_and_ports_that_gnmi_lists(switch, config):
         code, lines = await check(config(proxy.target()))
         assert (code, refusals(lines)) == (0, ["it fits"])
         assert any("not their priorities" in line for line in lines)
+
+
+async def test_an_openflow_switch_has_its_own_words(tmp_path):
+    path = tmp_path / "leveller.toml"
+    path.write_text(
+        '[[switches]]\nname = "V1"\nprotocol = "openflow"\ndevice_id = 4\nnode_id = 4\n'
+        "ports = [1]\nhost_ports = [1]\n"
+    )
+    code, lines = await check(path)
+    assert (code, lines[-1]) == (0, "it fits")
+    assert lines[0] == "V1: connection: note: it speaks OpenFlow, and was not asked"
+    assert lines[1].startswith("V1: scheduler: note: see that its ports have queues")

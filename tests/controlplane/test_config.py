@@ -332,3 +332,34 @@ def test_openflow_switches_that_cannot_be(tmp_path, change, says):
     path.write_text(SWITCH + change(OPENFLOW))
     with pytest.raises(UserError, match=re.escape(says)):
         load(path)
+
+
+def test_device_ids_are_each_p4runtime_servers_own(tmp_path):
+    """Every Stratum may call its one node 1."""
+    path = tmp_path / "leveller.toml"
+    path.write_text(SWITCH + OTHER.replace("device_id = 2", "device_id = 1"))
+    assert [switch.device_id for switch in load(path).switches] == [1, 1]
+
+
+def test_a_datapath_id_is_one_switchs(tmp_path):
+    second = (
+        OPENFLOW.replace('"V1"', '"V2"')
+        .replace("node_id = 9", "node_id = 10")
+        .replace("r_port = 3", "r_port = 2")
+    )
+    path = tmp_path / "leveller.toml"
+    path.write_text(SWITCH + OPENFLOW + second)
+    with pytest.raises(UserError, match=r"switches\.device_id has 9 twice"):
+        load(path)
+
+
+def test_a_program_of_ones_own_that_is_no_json(tmp_path):
+    reference = p4src.program("v1model")
+    (tmp_path / "mine.p4info.txtpb").write_bytes(
+        reference.json.with_name("leveller.p4info.txtpb").read_bytes()
+    )
+    (tmp_path / "mine.json").write_text('{"half": ')
+    path = tmp_path / "leveller.toml"
+    path.write_text(f'[controller]\nprogram = "{tmp_path / "mine.json"}"\n' + SWITCH)
+    with pytest.raises(UserError, match=r"mine\.json is no JSON .*: compile it again"):
+        load(path)

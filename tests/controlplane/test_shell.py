@@ -170,3 +170,17 @@ def test_the_requirements_are_pinned_with_hashes():
     assert len(pins) > 10
     assert text.count("--hash=sha256:") >= len(pins)
     assert any(line.startswith("p4runtime-shell==") for line in pins)
+
+
+async def test_a_switch_that_is_not_there_hangs_or_runs_nothing_yet(switches, config):
+    switch = switches()
+    code, out, err = await session(config(switch.target()))
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: S1: device 1 has no pipeline that a controller has pushed: start the controller first, or"
+        " mend switches.device_id\n"
+    )
+    switch.kill()
+    code, out, err = await session(config(switch.target()))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"error: S1: {switch.address} cannot be reached" in err

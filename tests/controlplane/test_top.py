@@ -1,5 +1,8 @@
 import io
 import json
+import re
+import socket
+import threading
 
 import pytest
 from rich.console import Console
@@ -107,3 +110,28 @@ async def test_fetched_over_http():
 def test_no_controller_there():
     with pytest.raises(UserError, match=r"no controller.s status at 127\.0\.0\.1:1 "):
         top.fetch("127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"\x00\x00\x18\x04", "it does not speak HTTP"),  # as gRPC's servers begin
+        (b"HTTP/1.0 200 OK\r\n\r\n[1]", "what answers there is something else"),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"status": "up"}', "what answers there is something else"),
+    ],
+)
+def test_what_answers_is_no_controller(answer, reason):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve_once():
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(4096)
+                peer.sendall(answer)
+
+        thread = threading.Thread(target=serve_once)
+        thread.start()
+        with pytest.raises(UserError, match=re.escape(reason)) as caught:
+            top.fetch(f"127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert caught.value.mend.startswith("give --http")

@@ -61,3 +61,13 @@ def test_a_command_line_that_is_none_is_one_line_and_exit_code_2(arguments, mess
 
 def test_what_a_user_wrote_breaks_no_line():
     assert str(UserError("a\nb\x1b[31m", "mend it")) == "a\\nb\\x1b[31m: mend it"
+
+
+def test_interrupted_is_exit_code_130_and_not_a_word(capsys):
+    def command() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as caught:
+        run(command)
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == ""

@@ -30,3 +30,14 @@ def test_a_rate_without_a_bound_wants_both_times() -> None:
     with pytest.raises(UserError, match=r"--rate 800: IEEE 802\.3 bounds no reaction time for it"):
         headroom(800, 10, 9216, reaction_ns=1000)
     assert headroom(800, 0, 1480, reaction_ns=10, interface_ns=1).total == 3000 + 84 + 1000 + 100
+
+
+@pytest.mark.parametrize("metres", [float("inf"), float("nan"), -1, 2e6])
+def test_a_cable_that_cannot_be(metres: float) -> None:
+    with pytest.raises(UserError, match=r"--cable .*: give 0 to 1e\+06"):
+        headroom(100, metres, 9216)
+
+
+def test_a_time_that_cannot_be() -> None:
+    with pytest.raises(UserError, match=r"--reaction-ns inf: give 0 to 1e\+06"):
+        headroom(100, 10, 9216, reaction_ns=float("inf"))

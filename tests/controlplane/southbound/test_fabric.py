@@ -14,6 +14,7 @@ from controlplane.int_report import IntReport
 from controlplane.model import FiveTuple, Link
 from controlplane.paths import INSTRUCTIONS, path_of
 from controlplane.southbound import Desired, Fabric, LevelQueue, NextHop, Result, Setup, Target
+from controlplane.southbound.target import OpenFlowTarget
 from leveller.errors import UserError
 from tests.controlplane.southbound.helpers import PROGRAM, connected
 
@@ -141,3 +142,9 @@ async def test_a_sunk_probe_becomes_a_path_and_the_counters_are_read(
         with pytest.raises(KeyError):
             await fabric.read_counter("S1", "no_such_counter")
         assert (await fabric.apply({"S1": Desired(setup, {}, {})}))["S1"].result is Result.APPLIED
+
+
+def test_openflow_without_os_ken_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "os_ken", None)
+    with pytest.raises(UserError, match=r"switch leaf4: .*os-ken is not installed: pip install"):
+        Fabric([OpenFlowTarget("leaf4", 4, 4, "127.0.0.1:6653")], PROGRAM)

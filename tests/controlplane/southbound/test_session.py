@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from controlplane.southbound import Desired, Fabric, GroupLevel, Result
 from tests.controlplane.southbound.helpers import PROGRAM, connected
@@ -78,3 +79,18 @@ async def test_a_wrong_device_id_is_said(switch, wrong):
         status = fabric.status()["S1"]
         assert (status.connected, status.primary) == (False, False)
         assert "device" in status.error.lower()
+
+
+async def test_a_session_that_always_fails_the_same_way_is_told_once(switch, tmp_path, eventually):
+    bad = tmp_path / "bad.json"
+    bad.write_text("no program")
+    with capture_logs() as logs:
+        async with Fabric([switch.target()], replace(PROGRAM, json=bad)) as fabric:
+
+            async def tried_often():
+                return fabric.status()["S1"].sessions >= 4
+
+            await eventually(tried_often)
+    errors = [line["error"] for line in logs if line["event"] == "switch not connected"]
+    assert 1 <= len(errors) == len(set(errors))
+    assert not [line for line in logs if line["event"] in ("switch connected", "switch lost")]

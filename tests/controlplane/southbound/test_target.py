@@ -2,11 +2,13 @@
 
 import asyncio
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
 from controlplane.southbound import Fabric, Result, Tls
+from controlplane.southbound.target import openflow_installed
 from leveller.errors import UserError
 from tests.controlplane.southbound.helpers import PROGRAM, connected
 
@@ -96,3 +98,9 @@ async def test_a_file_that_vanishes_is_said_and_asked_for_again(guarded, keys, t
         assert "controller.key cannot be read" in fabric.status()["S1"].error
         mine.write_bytes((keys / "controller.key").read_bytes())
         await connected(fabric)
+
+
+def test_os_ken_is_an_extra(monkeypatch):
+    assert openflow_installed()
+    monkeypatch.setitem(sys.modules, "os_ken", None)
+    assert not openflow_installed()

@@ -2,6 +2,11 @@
 
 from dataclasses import replace
 
+import grpc
+import pytest
+from finsy import P4Schema
+from finsy.proto import U128, p4r, p4r_grpc
+
 from controlplane.southbound import Fabric, Result
 from tests.controlplane.southbound.helpers import PROGRAM, connected
 
@@ -31,7 +36,9 @@ async def test_pipeline_that_the_switch_refuses_is_said(switch, tmp_path, eventu
     async with Fabric([switch.target()], replace(PROGRAM, json=bad)) as fabric:
 
         async def said():
-            return (fabric.status()["S1"].error or "").startswith(f"pushing the pipeline to device {switch.device_id}: ")
+            return (fabric.status()["S1"].error or "").startswith(
+                f"pushing the pipeline to device {switch.device_id}: "
+            )
 
         await eventually(said)
         assert not fabric.status()["S1"].connected
@@ -73,3 +80,42 @@ async def test_pipeline_mismatch_seen_by_a_backup_changes_nothing(switch, desire
             assert (await backup.apply({"S1": desire(6)}))["S1"].result is Result.BACKUP
             assert backup.status()["S1"].pipeline_pushes == 0
         assert await onlooker(switch).levels() == {1: 1, 2: 2}
+
+
+@pytest.mark.parametrize("rankings", [1, 2])
+async def test_pipeline_pushed_again_beside_our_role_is_noticed(
+    kind, switch, desire, onlooker, eventually, rankings
+):
+    """By the client with the default role (docs/library.md): the tables are empty, and no stream tells."""
+    if kind == "bmv2":
+        pytest.skip("bmv2 has no roles")
+    await push(switch, 1)
+    async with Fabric([replace(switch.target(), role="leveller")], PROGRAM) as fabric:
+        await connected(fabric)
+        for level in range(rankings):  # either bank is in force: an empty table means bank 0
+            await fabric.apply({"S1": desire(1, level)})
+        await push(switch, 2)
+        assert await onlooker(switch).levels() == {}
+
+        async def back():
+            return await onlooker(switch).levels() == {1: 1, 2: rankings - 1}
+
+        await eventually(back)
+        assert fabric.status()["S1"].pipeline_pushes == 0
+
+
+async def push(switch, election_id):
+    """Push our program as another controller would."""
+    async with grpc.aio.insecure_channel(switch.address) as channel:
+        stub = p4r_grpc.P4RuntimeStub(channel)
+        stream = stub.StreamChannel()
+        who = {"device_id": switch.device_id, "election_id": U128.encode(election_id)}
+        await stream.write(p4r.StreamMessageRequest(arbitration=p4r.MasterArbitrationUpdate(**who)))
+        await stream.read()
+        await stub.SetForwardingPipelineConfig(
+            p4r.SetForwardingPipelineConfigRequest(
+                **who,
+                action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+                config=P4Schema(PROGRAM.p4info, PROGRAM.json).get_pipeline_config(),
+            )
+        )
