@@ -256,7 +256,7 @@ class CableSection(Section):
 class OpenFlowSection(Section):
     """``[openflow]``: where OpenFlow switches connect."""
 
-    listen: Address = "0.0.0.0:6653"
+    listen: Address = "127.0.0.1:6653"
 
 
 class SwitchSection(Section):

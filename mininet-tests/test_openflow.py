@@ -1,6 +1,7 @@
 """An Open vSwitch leaf beside P4 spines and leaves: levels, paths and progress as on any other leaf."""
 
 import shutil
+import subprocess
 import time
 
 import pytest
@@ -77,3 +78,30 @@ def test_it_forwards_when_the_controller_is_gone_and_is_reconciled_when_it_comes
     lab.wait_for(lambda: len(lab.status()["groups"]) == 6, 30, "six groups again")
     (leaf,) = (switch for switch in lab.status()["switches"] if switch["name"] == "leaf1")
     assert (leaf["primary"], leaf["refused"], leaf["error"]) == (True, {}, None)
+
+
+def test_what_somebody_else_deletes_is_written_again(lab):
+    lab.wait_for(lambda: leaf(lab)["entries"].get("level_queue"), 10, "its first rows")
+    bridge = lab.switches["leaf1"].log_path.with_suffix(".ovs") / "leaf1-br.mgmt"
+
+    def ofctl(command):
+        done = subprocess.run(
+            ["ovs-ofctl", "-O", "OpenFlow13", command, f"unix:{bridge}"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        # Without counters and ages; those of the tables that the controller owns.
+        return sorted(
+            line[line.index("priority=") :] for line in done.stdout.splitlines() if "table=" in line
+        )
+
+    lab.wait_for(lambda: len(ofctl("dump-flows")) > 15, 10, "its entries")
+    before = ofctl("dump-flows")
+    ofctl("del-flows")
+    assert ofctl("dump-flows") == []
+    lab.wait_for(lambda: ofctl("dump-flows") == before, 15, "the same entries again")
+
+
+def leaf(lab):
+    """Return what the controller says of the switch."""
+    (found,) = (switch for switch in lab.status()["switches"] if switch["name"] == "leaf1")
+    return found

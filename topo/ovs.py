@@ -72,7 +72,8 @@ class OpenVSwitch(KernelQueueSwitch):
             words.append(["add-port", bridge, interface])
             words.append(["set", "interface", interface, f"ofport_request={port}"])
         words.append(["set-controller", bridge, f"tcp:{self.controller}"])
-        words.append(["set", "controller", bridge, "max_backoff=1000"])
+        limit = "controller_rate_limit=1000"  # probes a second, whatever hosts send
+        words.append(["set", "controller", bridge, "max_backoff=1000", limit])
         joined = [word for command in words for word in ("--", *command)]
         try:
             self._configure(f"--timeout={START_S:.0f}", *joined[1:])

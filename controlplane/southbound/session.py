@@ -237,9 +237,9 @@ class Session:
     def _in_order(self, device: Device) -> None:
         """Note that the switch has been read back, or is another controller's."""
         self._error = None
-        if not self.in_order.is_set():
-            self._log.info("switch connected", primary=device.primary)
-            self.in_order.set()
+        event = "role changed" if self.in_order.is_set() else "switch connected"
+        self._log.info(event, primary=device.primary)
+        self.in_order.set()
 
     async def _look_in(self, device: Device) -> None:
         """See that an idle switch still answers, and still holds what is small and never empty.

@@ -94,3 +94,25 @@ async def test_a_session_that_always_fails_the_same_way_is_told_once(switch, tmp
     errors = [line["error"] for line in logs if line["event"] == "switch not connected"]
     assert 1 <= len(errors) == len(set(errors))
     assert not [line for line in logs if line["event"] in ("switch connected", "switch lost")]
+
+
+async def test_becoming_a_backup_and_the_primary_again_is_told(switch, eventually):
+    with capture_logs() as logs:
+        async with Fabric([switch.target()], PROGRAM, election_id=1) as fabric:
+            await connected(fabric)
+
+            def roles():
+                return [line["primary"] for line in logs if line["event"] == "role changed"]
+
+            async with Fabric([switch.target()], PROGRAM, election_id=2) as other:
+                await connected(other)
+
+                async def deposed():
+                    return roles() == [False]
+
+                await eventually(deposed)
+
+            async def primary_again():
+                return roles() == [False, True] and fabric.status()["S1"].primary
+
+            await eventually(primary_again)
