@@ -1,8 +1,15 @@
-"""What all tests share: a summary of the skips that is read because it is short."""
+"""What all tests share: no compiler to wait for, and a summary of the skips that is read because it is short.
 
+The simulator's inner loops run as plain Python, and its ``test_compiled.py`` compares the two in a process of
+its own. numba looks at its variable more than once, so it is set before anything imports it.
+"""
+
+import os
 from collections import Counter
 
 import pytest
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,11 +1,4 @@
-"""The inner loops run as plain Python here, so that no test waits for the compiler.
-
-``test_compiled.py`` compares the two in a process of its own.
-"""
-
-import os
-
-os.environ["NUMBA_DISABLE_JIT"] = "1"
+"""Scenarios and states that several tests run."""
 
 import numpy as np
 import pytest
