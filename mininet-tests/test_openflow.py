@@ -72,7 +72,8 @@ def test_it_forwards_when_the_controller_is_gone_and_is_reconciled_when_it_comes
     before = [job.log.read_text().count("iter") for job in lab.jobs]
     time.sleep(6)
     after = [job.log.read_text().count("iter") for job in lab.jobs]
-    assert all(now > then for then, now in zip(before, after, strict=True))
+    # The ranking stands still, and strict priority may starve who is last in it; who is first goes on.
+    assert any(now >= then + 2 for then, now in zip(before, after, strict=True))
     lab.start_controller(Policy("leveller", profile=False))
     lab.wait_ready()
     lab.wait_for(lambda: len(lab.status()["groups"]) == 6, 30, "six groups again")
