@@ -88,13 +88,8 @@ def unreadable(error: UserError) -> Report:
 
 
 async def _ask_all(config: Config, deadline_s: float) -> dict[str, Asked]:
-    return dict(
-        zip(
-            (switch.name for switch in config.switches),
-            await asyncio.gather(*(ask(switch, deadline_s) for switch in config.switches)),
-            strict=True,
-        )
-    )
+    answers = await asyncio.gather(*(ask(switch, deadline_s) for switch in config.switches))
+    return {switch.name: answer for switch, answer in zip(config.switches, answers, strict=True)}
 
 
 def _program(info: p4i.P4Info, program: p4src.Program) -> Iterator[Finding]:

@@ -292,10 +292,6 @@ class SwitchSection(Section):
     cables: tuple[CableSection, ...] = ()
     """Of an OpenFlow switch: where its ports to other switches lead."""
 
-    def behind(self) -> dict[Link, Link]:
-        """Return (switch, ingress port) -> this switch's port that leads there; see `paths.path_of`."""
-        return {Link(cable.peer, cable.peer_port): Link(self.name, cable.port) for cable in self.cables}
-
     def target(self) -> Target:
         """Return it as the southbound's. Raises UserError for PEM files that cannot be used."""
         tls = None
@@ -404,6 +400,14 @@ class Config(Section):
                         f"the cable of {switch.name} to {cable.peer}:{cable.peer_port} leads to no port of a"
                         " P4 switch; name one of switches.ports"
                     )
+
+    def behind(self) -> dict[Link, Link]:
+        """Return (switch, ingress port) -> OpenFlow switch's port that leads there; see `paths.path_of`."""
+        return {
+            Link(cable.peer, cable.peer_port): Link(switch.name, cable.port)
+            for switch in self.switches
+            for cable in switch.cables
+        }
 
     def targets(self) -> list[Target | OpenFlowTarget]:
         """Return the switches as the southbound's. Raises UserError for PEM files that cannot be used."""

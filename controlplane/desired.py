@@ -23,7 +23,7 @@ def setups(config: Config) -> dict[str, Setup]:
         for level, (queue, dscp) in enumerate(zip(levels.queues, marks, strict=True))
     }
     level_queue[levels.control_level] = LevelQueue(levels.control_queue)
-    guarded = {cable for switch in config.switches for cable in switch.behind()}
+    guarded = config.behind()
     return {
         switch.name: Setup(
             level_queue=level_queue,

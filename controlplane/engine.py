@@ -97,7 +97,7 @@ class Engine:
         self._flows = Flows(times.min_flow_bytes)
         self._paths = Paths(
             {switch.node_id: switch.name for switch in config.switches},
-            behind={peer: port for switch in config.switches for peer, port in switch.behind().items()},
+            behind=config.behind(),
             retry_s=times.probe_retry_s,
             refresh_s=times.probe_refresh_s,
         )

@@ -304,7 +304,7 @@ def test_openflow_switches_connect_by_themselves(tmp_path):
         Target("S1", "127.0.0.1:50051", 1),
         OpenFlowTarget("V1", 9, 9, "10.0.0.1:6653"),
     ]
-    assert config.switches[1].behind() == {Link("S1", 3): Link("V1", 3)}
+    assert config.behind() == {Link("S1", 3): Link("V1", 3)}
 
 
 @pytest.mark.parametrize(
