@@ -1,7 +1,7 @@
 """What all tests share: no compiler to wait for, and a summary of the skips that is read because it is short.
 
-The simulator's inner loops run as plain Python, and its ``test_compiled.py`` compares the two in a process of
-its own. numba looks at its variable more than once, so it is set before anything imports it.
+Inner loops run as plain Python; each ``test_compiled.py`` has them compiled in a process of its own. numba
+looks at its variable more than once, so it is set before anything imports it.
 """
 
 import os
@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-os.environ["NUMBA_DISABLE_JIT"] = "1"
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

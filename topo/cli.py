@@ -21,7 +21,7 @@ INTERRUPTED = 130
 @app.command()
 def demo(
     scenario: Annotated[
-        str, typer.Option(help="pair, trio, leafspine, or a scenario file (.toml).")
+        str, typer.Option(help="pair, trio, turns, leafspine, ddp, or a scenario file (.toml).")
     ] = "pair",
     policy: Annotated[str, typer.Option(help="Policies, with commas between.")] = "fair,static,leveller",
     seconds: Annotated[float, typer.Option(help="How long each policy is measured.")] = 36.0,

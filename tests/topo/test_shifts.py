@@ -1,26 +1,13 @@
+from importlib import resources
+
 import pytest
 
 from controlplane.model import Link
 from topo import scenario, shifts
 
-TEXT = """
-unit_s = 0.5
-[fabric]
-kind = "pair"
-host_pairs = 3
-rate_mbps = 100
-host_rate_mbps = 1000
-[[jobs]]
-id = "job1"
-compute = 2
-communicate = 1
-hosts = ["h1", "h2"]
-[[jobs]]
-id = "job2"
-compute = 2
-communicate = 1
-hosts = ["h3", "h4"]
-"""
+TEXT = (
+    (resources.files("topo") / "scenarios/turns.toml").read_text().replace("host_pairs = 2", "host_pairs = 3")
+)
 ALONE = '[[jobs]]\nid = "job3"\ncompute = 1\ncommunicate = 1\nhosts = ["h5", "h6"]\n'
 
 

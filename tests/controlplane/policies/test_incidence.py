@@ -1,11 +1,12 @@
 """Incidence: groups by job, links by number, nodes by scope; and levels read one by one."""
 
+from functools import partial
 from itertools import pairwise
 
 import pytest
 
 from controlplane.model import Group, Link
-from controlplane.policies import Incidence, Scope, incidence, tables
+from controlplane.policies import Incidence, Scope, incidence
 
 A, B, C = Link("S1", 1), Link("S1", 2), Link("S2", 1)
 GROUPS = [
@@ -20,13 +21,10 @@ def columns(starts, table):
     return [[int(column) for column in table[a:b]] for a, b in pairwise(starts)]
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def made(request, monkeypatch):
-    """Make an incidence with plain or with compiled loops."""
-    if request.param == "compiled":
-        pytest.importorskip("numba", reason="numba is not installed: the loops are plain Python")
-        monkeypatch.setattr(tables.Tables, "for_size", lambda size: tables.Tables(compiled=True))
-    return Incidence
+@pytest.fixture
+def made(kind):
+    """Make an incidence with loops of the kind under test."""
+    return partial(Incidence, tables=kind)
 
 
 def test_groups_of_a_job_are_next_to_each_other(made):

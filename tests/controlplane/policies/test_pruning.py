@@ -1,14 +1,13 @@
-"""Depths by hand, one ranking from another against one from nothing, compiled loops against plain ones.
+"""Depths by hand, one ranking from another against one from nothing.
 
 test_ordered.py has the paper's pseudo-code.
 """
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.model import Group, Link
-from controlplane.policies import Incidence, Scope, tables
+from controlplane.policies import Incidence, Scope
 from controlplane.policies.ordered import levels_in_order
 from controlplane.policies.pruning import moved_jobs, prune
 
@@ -59,8 +58,8 @@ def test_nothing():
 
 @settings(deadline=None)
 @given(group_lists, st.permutations(JOBS), moves, st.integers(1, 8), scopes)
-def test_one_ranking_after_another_equals_each_from_nothing(groups, order, moves, count, scope):
-    kept = Incidence(groups)
+def test_one_ranking_after_another_equals_each_from_nothing(kind, groups, order, moves, count, scope):
+    kept = Incidence(groups, kind)
     order = list(order)
     for source, target in moves:
         assert levels_in_order(order, kept, count, scope) == levels_in_order(order, groups, count, scope)
@@ -69,8 +68,8 @@ def test_one_ranking_after_another_equals_each_from_nothing(groups, order, moves
 
 @settings(deadline=None)
 @given(group_lists, st.lists(st.tuples(st.permutations(JOBS), st.integers(1, 8), scopes), min_size=2))
-def test_rankings_with_nothing_in_common_do_not_mix(groups, rankings):
-    kept = Incidence(groups)
+def test_rankings_with_nothing_in_common_do_not_mix(kind, groups, rankings):
+    kept = Incidence(groups, kind)
     for ranking in rankings:
         order, count, scope = ranking
         assert levels_in_order(order, kept, count, scope) == levels_in_order(order, groups, count, scope)
@@ -88,27 +87,13 @@ def test_the_same_levels_are_the_same_object():
     assert ({job for job in "abcdefgh" if swapped[job] != first[job]}, first["b"]) == ({"b", "c"}, {link: 1})
 
 
-def test_what_a_ranking_remembers_is_not_altered_by_the_next():
-    kept = Incidence([Group(job, job, (Link("S1", 1),)) for job in "abcdefgh"])
+def test_what_a_ranking_remembers_is_not_altered_by_the_next(kind):
+    kept = Incidence([Group(job, job, (Link("S1", 1),)) for job in "abcdefgh"], kind)
     nodes = kept.nodes(Scope.FABRIC)
     first = prune(nodes, list(range(8)), 4)
     before = (list(first.leaders), list(first.levels.level), [list(label) for label in first.labels])
     prune(nodes, [1, 0, 2, 3, 4, 5, 6, 7], 4, first)
     assert (list(first.leaders), list(first.levels.level), [list(label) for label in first.labels]) == before
-
-
-@settings(max_examples=50, deadline=None)
-@given(group_lists, st.permutations(JOBS), moves, st.integers(1, 6), scopes)
-def test_compiled_equals_plain(groups, order, moves, count, scope):
-    pytest.importorskip("numba", reason="numba is not installed: the loops are plain Python")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables.Tables, "for_size", lambda size: tables.Tables(compiled=True))
-        kept = Incidence(groups)
-    assert kept.tables.compiled
-    order = list(order)
-    for source, target in moves:
-        assert levels_in_order(order, kept, count, scope) == levels_in_order(order, groups, count, scope)
-        order.insert(target, order.pop(source))
 
 
 def test_moved_jobs_by_hand():

@@ -1,18 +1,10 @@
 """Tables, as lists and as arrays."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.policies import tables
 from controlplane.policies.tables import Tables
-
-
-@pytest.fixture(params=[False, True])
-def kind(request):
-    if request.param:
-        pytest.importorskip("numba", reason="numba is not installed: the loops are plain Python")
-    return Tables(request.param)
 
 
 def test_making_tables(kind):
