@@ -23,5 +23,6 @@ def test_the_worst_off_of_real_training_jobs_has_most_under_leveller():
         print(outcome)  # noqa: T201 (seen with pytest -rP)
     fair, crux, leveller = (outcome.minimum for outcome in outcomes)
     assert all(job.iterations >= 4 for outcome in outcomes[::2] for job in outcome.jobs)
+    assert leveller >= 0.54  # theory: 0.6. Pure ACKs that overtake data cost a time-out of 3 s now and then
     assert leveller > fair
     assert leveller > crux

@@ -3,11 +3,17 @@
 // Two controls, since the first decides before the flow lookup, and knows neither the frame's length (hidden_data.p4)
 // nor where the packet came from.
 
-// Packets that have no room for data, as a host may send them: a TCP segment without payload, which is no reset,
-// a CNP (CNP_UDP_BYTES), a neighbour discovery message (ICMPV6_ND_FIRST to ICMPV6_ND_LAST, ND_MAX_BYTES).
+// Packets that have no room for data, as a host may send them: a TCP segment without payload, which is no reset
+// (level_control.p4 looks for its flow first), a CNP (CNP_UDP_BYTES), a neighbour discovery message (ICMPV6_ND_FIRST to
+// ICMPV6_ND_LAST, ND_MAX_BYTES).
 control EmptyTraffic(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden action is_control() {
         meta.level.is_control = 1;
+        hdr.bridged.small = 1;
+    }
+
+    @hidden action is_ack() {
+        meta.level.is_ack = 1;
         hdr.bridged.small = 1;
     }
 
@@ -27,31 +33,31 @@ control EmptyTraffic(inout ingress_headers_t hdr, inout ingress_metadata_t meta)
             meta.icmpv6         : ternary;
             meta.form           : ternary;
         }
-        actions = { is_control; @defaultonly NoAction; }
+        actions = { is_control; is_ack; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
-            (true, 40, _, _, _, true, 5, 0, _, _, _, _): is_control();
-            (true, 44, _, _, _, true, 6, 0, _, _, _, _): is_control();
-            (true, 48, _, _, _, true, 7, 0, _, _, _, _): is_control();
-            (true, 52, _, _, _, true, 8, 0, _, _, _, _): is_control();
-            (true, 56, _, _, _, true, 9, 0, _, _, _, _): is_control();
-            (true, 60, _, _, _, true, 10, 0, _, _, _, _): is_control();
-            (true, 64, _, _, _, true, 11, 0, _, _, _, _): is_control();
-            (true, 68, _, _, _, true, 12, 0, _, _, _, _): is_control();
-            (true, 72, _, _, _, true, 13, 0, _, _, _, _): is_control();
-            (true, 76, _, _, _, true, 14, 0, _, _, _, _): is_control();
-            (true, 80, _, _, _, true, 15, 0, _, _, _, _): is_control();
-            (_, _, true, 20, _, true, 5, 0, _, _, _, _): is_control();
-            (_, _, true, 24, _, true, 6, 0, _, _, _, _): is_control();
-            (_, _, true, 28, _, true, 7, 0, _, _, _, _): is_control();
-            (_, _, true, 32, _, true, 8, 0, _, _, _, _): is_control();
-            (_, _, true, 36, _, true, 9, 0, _, _, _, _): is_control();
-            (_, _, true, 40, _, true, 10, 0, _, _, _, _): is_control();
-            (_, _, true, 44, _, true, 11, 0, _, _, _, _): is_control();
-            (_, _, true, 48, _, true, 12, 0, _, _, _, _): is_control();
-            (_, _, true, 52, _, true, 13, 0, _, _, _, _): is_control();
-            (_, _, true, 56, _, true, 14, 0, _, _, _, _): is_control();
-            (_, _, true, 60, _, true, 15, 0, _, _, _, _): is_control();
+            (true, 40, _, _, _, true, 5, 0, _, _, _, _): is_ack();
+            (true, 44, _, _, _, true, 6, 0, _, _, _, _): is_ack();
+            (true, 48, _, _, _, true, 7, 0, _, _, _, _): is_ack();
+            (true, 52, _, _, _, true, 8, 0, _, _, _, _): is_ack();
+            (true, 56, _, _, _, true, 9, 0, _, _, _, _): is_ack();
+            (true, 60, _, _, _, true, 10, 0, _, _, _, _): is_ack();
+            (true, 64, _, _, _, true, 11, 0, _, _, _, _): is_ack();
+            (true, 68, _, _, _, true, 12, 0, _, _, _, _): is_ack();
+            (true, 72, _, _, _, true, 13, 0, _, _, _, _): is_ack();
+            (true, 76, _, _, _, true, 14, 0, _, _, _, _): is_ack();
+            (true, 80, _, _, _, true, 15, 0, _, _, _, _): is_ack();
+            (_, _, true, 20, _, true, 5, 0, _, _, _, _): is_ack();
+            (_, _, true, 24, _, true, 6, 0, _, _, _, _): is_ack();
+            (_, _, true, 28, _, true, 7, 0, _, _, _, _): is_ack();
+            (_, _, true, 32, _, true, 8, 0, _, _, _, _): is_ack();
+            (_, _, true, 36, _, true, 9, 0, _, _, _, _): is_ack();
+            (_, _, true, 40, _, true, 10, 0, _, _, _, _): is_ack();
+            (_, _, true, 44, _, true, 11, 0, _, _, _, _): is_ack();
+            (_, _, true, 48, _, true, 12, 0, _, _, _, _): is_ack();
+            (_, _, true, 52, _, true, 13, 0, _, _, _, _): is_ack();
+            (_, _, true, 56, _, true, 14, 0, _, _, _, _): is_ack();
+            (_, _, true, 60, _, true, 15, 0, _, _, _, _): is_ack();
             (true, 60, _, _, _, _, _, _, CNP_UDP_BYTES, 1, _, BTH_OPCODE_CNP): is_control();
             (_, _, true, 40, _, _, _, _, CNP_UDP_BYTES, 1, _, BTH_OPCODE_CNP): is_control();
             (_, _, _, 0 &&& 0xFFE0, HOP_LIMIT_MAX, _, _, _, _, _, 1, 133): is_control();

@@ -6,7 +6,7 @@
 //     level_control.apply(hdr.ipv4, hdr.ipv6, meta.l4, meta.level, ig_prsr_md, ig_tm_md);
 //
 // It sets ig_tm_md.qid and, where the operator asks for it, the DSCP; the IPv4 checksum is then the caller's
-// deparser's to update. `is_control`, `is_routing` and `keep_dscp` are the caller's to set before.
+// deparser's to update. `is_control`, `is_routing`, `is_ack` and `keep_dscp` are the caller's to set before.
 //
 // Time is kept in units of 256 ns, 32 bits of them, and 4 are taken for a microsecond: so every guard, slack and gap is
 // 2.4 % longer than written, and at most 2^30 us. It wraps after 18 minutes: a flow that pauses for just so long may have
@@ -25,6 +25,7 @@ struct level_metadata_t {
     // From the caller.
     bit<1>  is_control; // control traffic: the control level, no flow lookup
     bit<1>  is_routing; // control traffic that is known too late to skip the lookup
+    bit<1>  is_ack;     // a TCP segment without payload: its flow's level, or the control level
     bit<1>  keep_dscp;  // whatever the level's queue says, the DSCP stays
     // For the caller.
     bit<8>  level;      // in force for this packet
@@ -71,6 +72,13 @@ control LevelControl(inout ipv4_h ipv4,
         }
     };
 
+    // A TCP segment without payload is no data: it finds the state, and leaves it.
+    RegisterAction<bit<32>, slot_t, bit<32>>(last_seen) look = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = now - value;
+        }
+    };
+
     // A whole gap begins a burst.
     RegisterAction<bit<32>, slot_t, bit<32>>(burst_start) follow = {
         void apply(inout bit<32> value, out bit<32> result) {
@@ -98,6 +106,13 @@ control LevelControl(inout ipv4_h ipv4,
                 value = meta.level;
             }
             result = value;
+        }
+    };
+
+    // A TCP segment without payload waits behind data, but nothing waits for it.
+    RegisterAction<bit<8>, slot_t, bit<8>>(level_in_force) stay_behind = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            result = min(value, meta.level);
         }
     };
 
@@ -175,6 +190,29 @@ control LevelControl(inout ipv4_h ipv4,
         size = LEVELS;
     }
 
+    @hidden action see_data() {
+        silence = see.execute(meta.slot);
+    }
+
+    // With the longest gap, no burst begins.
+    @hidden action see_ack() {
+        silence = look.execute(meta.slot);
+        gap = 0xFFFFFFFF;
+    }
+
+    @hidden
+    table measure_silence {
+        key = {
+            meta.is_ack : exact;
+        }
+        actions = { see_data; see_ack; }
+        const entries = {
+            0: see_data();
+            1: see_ack();
+        }
+        size = 2;
+    }
+
     @hidden action begin() {
         burst_count.count(meta.slot);
     }
@@ -204,6 +242,14 @@ control LevelControl(inout ipv4_h ipv4,
         meta.level = settle.execute(meta.slot);
     }
 
+    @hidden action govern_ack_rest() {
+        meta.level = 0;
+    }
+
+    @hidden action govern_ack_behind() {
+        meta.level = stay_behind.execute(meta.slot);
+    }
+
     @hidden action govern_control() {
         meta.level = meta.control_level;
     }
@@ -214,18 +260,26 @@ control LevelControl(inout ipv4_h ipv4,
         key = {
             meta.is_control : ternary;
             meta.is_routing : ternary;
+            meta.is_ack     : ternary;
+            meta.known      : ternary;
             slack_left      : ternary;
             guard_left      : ternary;
         }
-        actions = { govern_control; govern_rest; govern_hold; govern_settle; }
-        const entries = {
-            (1, _, _, _): govern_control();
-            (_, 1, _, _): govern_control();
-            (_, _, 0, 0): govern_settle();
-            (_, _, 0, _): govern_hold();
-            (_, _, _, _): govern_rest();
+        actions = {
+            govern_control; govern_rest; govern_hold; govern_settle; govern_ack_rest; govern_ack_behind; NoAction;
         }
-        size = 5;
+        const entries = {
+            (1, _, _, _, _, _): govern_control();
+            (_, 1, _, _, _, _): govern_control();
+            (_, _, 1, 0, _, _): govern_control();
+            (_, _, 1, _, 0, 0): NoAction();
+            (_, _, 1, _, 0, _): govern_ack_behind();
+            (_, _, 1, _, _, _): govern_ack_rest();
+            (_, _, _, _, 0, 0): govern_settle();
+            (_, _, _, _, 0, _): govern_hold();
+            (_, _, _, _, _, _): govern_rest();
+        }
+        size = 9;
     }
 
     // Straight on, with no branch but the flow tables': on Tofino 1 whatever follows a branch waits for its end. So all
@@ -241,7 +295,7 @@ control LevelControl(inout ipv4_h ipv4,
         }
 
         group_level.apply();
-        silence = see.execute(meta.slot);
+        measure_silence.apply();
         guard_left = meta.guard |-| silence;
         gap_left = gap |-| silence;
         into_burst = follow.execute(meta.slot);

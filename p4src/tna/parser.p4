@@ -28,6 +28,7 @@ parser LevellerIngressParser(packet_in packet,
         meta.l4 = { 0, 0, 0, 0 };
         meta.level.is_control = 0;
         meta.level.is_routing = 0;
+        meta.level.is_ack = 0;
         meta.level.keep_dscp = 0;
         meta.level.slot = 0;
         meta.level.group = 0;

@@ -5,7 +5,13 @@
 //     level_control.apply(hdr.ipv4, hdr.ipv6, meta.l4, meta.level, standard_metadata);
 //
 // It sets standard_metadata.priority and, where the operator asks for it, the DSCP. It reads nothing of the
-// pipeline's forwarding and drops nothing. `is_control` and `keep_dscp` are the caller's to set before.
+// pipeline's forwarding and drops nothing. `is_control`, `is_ack` and `keep_dscp` are the caller's to set before.
+//
+// A TCP segment without payload goes at the level of its flow, where that is known: it must not overtake the flow's
+// data. Where both directions of a connection carry data, that data would come with an acknowledgement older than a
+// whole window, and be dropped for it (RFC 5961, 5.2). Guard and slack hold it as they hold data, but it is none: it
+// ends no gap, begins no burst, and leaves no level in force. Where its flow is not known it has the control level:
+// else the flow that it acknowledges, one that has data in one direction only, would starve with it.
 //
 // The reorder guard takes a silence of guard_us for "the flow's packets have left the queue": make it as long
 // as the slowest queue needs to drain.
@@ -25,6 +31,7 @@
 struct level_metadata_t {
     // From the caller.
     bit<1>  is_control; // control traffic: the control level, no flow lookup
+    bit<1>  is_ack;     // a TCP segment without payload: its flow's level, or the control level
     bit<1>  keep_dscp;  // whatever the level's queue says, the DSCP stays
     // For the caller.
     bit<8>  level;      // in force for this packet
@@ -212,14 +219,16 @@ control LevelControl(inout ipv4_h ipv4,
                 bit<48> now = standard_metadata.ingress_global_timestamp;
                 bit<48> last;
                 last_seen.read(last, meta.slot);
-                last_seen.write(meta.slot, now);
+                if (meta.is_ack == 0) {
+                    last_seen.write(meta.slot, now);
+                }
                 bit<48> silence = now - last;
                 if (last == 0) {
                     silence = 0xFFFFFFFFFFFF;
                 }
 
                 if (meta.gap_us != 0) {
-                    if (silence >= (bit<48>)meta.gap_us) {
+                    if (silence >= (bit<48>)meta.gap_us && meta.is_ack == 0) {
                         burst_start.write(meta.slot, now);
                         burst_count.count(meta.slot);
                     }
@@ -245,7 +254,11 @@ control LevelControl(inout ipv4_h ipv4,
                     }
                 }
                 // Kept without a guard too, so that a guard turned on under traffic knows where the flow is.
-                level_in_force.write(meta.slot, meta.level);
+                if (meta.is_ack == 0) {
+                    level_in_force.write(meta.slot, meta.level);
+                }
+            } else if (meta.is_ack == 1) {
+                meta.level = meta.control_level;
             }
         }
 

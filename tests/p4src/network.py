@@ -142,6 +142,11 @@ def data(sport: int = 5001, *, v6: bool = False, udp: bool = False, **options: A
     return ip(v6=v6, **options) / l4 / (b"x" * 100)
 
 
+def ack(sport: int = 5001, *, flags: str = "A", **options: Any) -> Packet:
+    """Return a segment of the same flow without."""
+    return ip(**options) / TCP(sport=sport, dport=6001, flags=flags)
+
+
 def dscp(frame: Packet) -> int:
     return int(frame[IP].tos if IP in frame else frame[IPv6].tc) >> 2
 

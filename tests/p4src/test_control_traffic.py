@@ -8,7 +8,7 @@ from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
-from tests.p4src.network import CONTROL, Network, data, ip
+from tests.p4src.network import CONTROL, HOSTS, HOSTS6, Network, ack, data, ip
 
 DEFAULT = 1
 
@@ -28,7 +28,33 @@ def net(network: Network) -> Network:
 @pytest.mark.parametrize("v6", [False, True])
 @pytest.mark.parametrize(("flags", "level"), [("A", 7), ("S", 7), ("FA", 7), ("R", 1), ("RA", 1)])
 def test_tcp_without_payload(net: Network, v6: bool, flags: str, level: int) -> None:
-    assert net.level_seen(ip(v6=v6) / TCP(sport=5001, dport=6001, flags=flags)) == level
+    assert net.level_seen(ack(flags=flags, v6=v6)) == level
+
+
+@pytest.mark.parametrize("v6", [False, True])
+@pytest.mark.parametrize("flags", ["A", "S", "FA", "R", "RA"])
+def test_tcp_without_payload_of_a_known_flow_goes_as_its_data(net: Network, v6: bool, flags: str) -> None:
+    group, _ = net.flow(data(v6=v6))
+    net.level(group, 3)
+    assert [net.level_seen(frame) for frame in (data(v6=v6), ack(flags=flags, v6=v6))] == [3, 3]
+
+
+@pytest.mark.parametrize("v6", [False, True])
+def test_acks_against_a_flow_in_one_direction_do_not_starve_with_it(net: Network, v6: bool) -> None:
+    group, _ = net.flow(data(v6=v6))
+    net.level(group, 0)
+    back = ip(2, 1, v6=v6) / TCP(sport=6001, dport=5001, flags="A")
+    assert net.level_seen(back, ingress=2, egress=1) == CONTROL
+    net.level(reverse := net.group(), 2)
+    address = HOSTS6 if v6 else HOSTS
+    net.runtime.insert(
+        "flow_group_v6" if v6 else "flow_group_v4",
+        {"src": address[2], "dst": address[1], "protocol": 6, "sport": 6001, "dport": 5001},
+        "set_group",
+        group=reverse,
+        slot=70_000 + reverse,
+    )
+    assert net.level_seen(back, ingress=2, egress=1) == 2
 
 
 @pytest.mark.parametrize("v6", [False, True])
@@ -48,24 +74,17 @@ def test_ipv4_options_may_be_data(net: Network) -> None:
 
 @pytest.mark.parametrize("v6", [False, True])
 def test_data_behind_the_ip_packet(net: Network, v6: bool) -> None:
-    ack = bytes(ip(v6=v6) / TCP(sport=5001, dport=6001, flags="A", options=[("NOP", None)] * 8))
-    assert net.level_seen(Ether(ack)) == CONTROL
-    assert net.level_seen(Ether(ack + b"x" * 1400)) == DEFAULT
-    assert net.level_seen(Ether(ack + b"x" * 9)) == DEFAULT
+    small = bytes(ip(v6=v6) / TCP(sport=5001, dport=6001, flags="A", options=[("NOP", None)] * 8))
+    assert net.level_seen(Ether(small)) == CONTROL
+    assert net.level_seen(Ether(small + b"x" * 1400)) == DEFAULT
+    assert net.level_seen(Ether(small + b"x" * 9)) == DEFAULT
 
 
 def test_the_padding_of_a_short_frame_is_not_data(net: Network) -> None:
-    ack = bytes(ip() / TCP(sport=5001, dport=6001, flags="A"))
-    assert net.level_seen(Ether(ack + bytes(60 - len(ack)))) == CONTROL
-    tagged = ack[:12] + b"\x81\x00\x00\x05" * 2 + ack[12:]
+    small = bytes(ack())
+    assert net.level_seen(Ether(small + bytes(60 - len(small)))) == CONTROL
+    tagged = small[:12] + b"\x81\x00\x00\x05" * 2 + small[12:]
     assert net.level_seen(Ether(tagged + bytes(68 - len(tagged)))) == CONTROL
-
-
-def test_ack_of_a_known_flow_does_not_count_as_its_data(net: Network) -> None:
-    group, _ = net.flow(data())
-    net.level(group, 3)
-    assert net.level_seen(ip() / TCP(sport=5001, dport=6001, flags="A")) == CONTROL
-    assert net.level_seen(data()) == 3
 
 
 @pytest.mark.parametrize("v6", [False, True])

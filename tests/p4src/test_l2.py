@@ -15,7 +15,7 @@ from scapy.layers.l2 import Ether
 import p4src
 from p4src import build_program, sources
 from tests.p4src.lab import DEVICE_ID, Lab, find_switch
-from tests.p4src.network import ROUTER, Network, data, mac, probe
+from tests.p4src.network import CONTROL, ROUTER, Network, ack, data, mac, probe
 from tests.p4src.runtime import Runtime
 
 PROGRAM = p4src.program("l2")
@@ -76,6 +76,14 @@ def test_a_flow_has_its_groups_level(l2: Network) -> None:
     l2.level(group, 3, bank=1)
     l2.runtime.default("active_bank", "set_bank", bank=1)
     assert l2.level_seen(frame) == 3
+
+
+def test_acks_go_at_their_flows_level_if_it_is_known(l2: Network) -> None:
+    l2.levels()
+    assert l2.level_seen(ack()) == CONTROL
+    group, _ = l2.flow(data())
+    l2.level(group, 4)
+    assert l2.level_seen(ack()) == 4
 
 
 def test_a_probe_tells_the_flows_path_and_reaches_no_host(l2: Network) -> None:

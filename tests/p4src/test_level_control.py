@@ -13,10 +13,12 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 
-from tests.p4src.network import Network, data, dscp, flow_key, ip
+from tests.p4src.network import Network, ack, data, dscp, flow_key, ip
 
 HOUR_US = 3_600_000_000
 MS_US = 1_000
+SOON_S, SOON_US = 0.2, 150_000
+"""A pause, and clearly less: for what must have passed while two packets in a row need not be so slow."""
 
 
 def pause() -> None:
@@ -159,15 +161,14 @@ def test_ipv6_extension_headers_have_no_ports(net: Network) -> None:
     assert net.level_seen(frame) == 1
 
 
-def test_flow_counter_counts_packets_and_bytes_of_data(net: Network) -> None:
+def test_flow_counter_counts_packets_and_bytes(net: Network) -> None:
     frame = data()
     net.flow(frame)
     for _ in range(3):
         net.through(frame, 1, 2)
-    ack = ip() / TCP(sport=5001, dport=6001, flags="A")
-    net.through(ack, 1, 2)  # control traffic: not the job's bytes
+    net.through(ack(), 1, 2)  # of the flow as well: it goes at its level
     table, match = flow_key(frame)
-    assert net.runtime.flow_counter(table, match) == (3, 3 * len(frame))
+    assert net.runtime.flow_counter(table, match) == (4, 3 * len(frame) + len(ack()))
 
 
 def test_no_rewrite_leaves_the_dscp(net: Network) -> None:
@@ -285,6 +286,40 @@ def test_guard_holds_the_end_of_the_slack_too(net: Network) -> None:
     assert net.level_seen(data()) == 5
 
 
+def test_guard_holds_acks_behind_data_but_data_waits_for_none(net: Network) -> None:
+    group, _ = net.flow(data())
+    net.level(group, 4, guard_us=HOUR_US)
+    assert net.level_seen(data()) == 4
+    net.relevel(group, 6, guard_us=HOUR_US)
+    assert net.level_seen(ack()) == 4
+    net.relevel(group, 2, guard_us=HOUR_US)
+    assert net.level_seen(ack()) == 2
+    net.relevel(group, 6, guard_us=HOUR_US)
+    assert [net.level_seen(ack()), net.level_seen(data())] == [4, 4]
+    net.relevel(group, 6, guard_us=SOON_US)
+    time.sleep(SOON_S)
+    assert [net.level_seen(ack()), net.level_seen(data())] == [6, 6]  # a gap, though an ACK was in it
+
+
+def test_acks_without_data_before_are_at_the_groups_level(net: Network) -> None:
+    group, _ = net.flow(data())
+    net.level(group, 2, guard_us=HOUR_US)
+    assert net.level_seen(ack()) == 2
+    net.relevel(group, 6, guard_us=HOUR_US)
+    assert [net.level_seen(ack()), net.level_seen(data())] == [6, 6]
+
+
+def test_slack_holds_acks_that_begin_none(net: Network) -> None:
+    net.runtime.default("burst_gap", "set_burst_gap", gap_us=SOON_US)
+    group, _ = net.flow(data())
+    net.level(group, 5, slack_us=HOUR_US)
+    assert [net.level_seen(data()), net.level_seen(ack())] == [0, 0]
+    net.relevel(group, 5, slack_us=SOON_US)
+    time.sleep(SOON_S)
+    assert net.level_seen(ack()) == 5
+    assert net.level_seen(data()) == 0
+
+
 def test_slack_needs_burst_detection(net: Network) -> None:
     net.runtime.default("burst_gap", "set_burst_gap", gap_us=0)
     group, slot = net.flow(data())
@@ -303,6 +338,19 @@ def test_bursts_are_counted(net: Network) -> None:
     for count in (2, 3):
         pause()
         net.through(data(), 1, 2)
+        assert net.runtime.counter("burst_count", slot)[0] == count
+
+
+def test_acks_are_no_burst_and_hide_no_gap(net: Network) -> None:
+    net.runtime.default("burst_gap", "set_burst_gap", gap_us=SOON_US)
+    _, slot = net.flow(data())
+    net.through(ack(), 1, 2)
+    assert net.runtime.counter("burst_count", slot)[0] == 0
+    for count in (1, 2):
+        net.through(data(), 1, 2)
+        assert net.runtime.counter("burst_count", slot)[0] == count
+        time.sleep(SOON_S)
+        net.through(ack(), 1, 2)
         assert net.runtime.counter("burst_count", slot)[0] == count
 
 
