@@ -2,14 +2,19 @@
 
 Inner loops run as plain Python; each ``test_compiled.py`` has them compiled in a process of its own. numba
 looks at its variable more than once, so it is set before anything imports it.
+
+Under nohup SIGHUP goes on being ignored, but by a handler, which the commands under test do not inherit.
 """
 
 import os
+import signal
 from collections import Counter
 
 import pytest
 
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,11 +5,11 @@
 Runs the real agent in a network namespace of its own, with real training-like processes, their logs and
 their TCP connections, and a gRPC server for a controller. ``idle`` is with jobs that log nothing and send
 nothing; ``busy`` with every job logging and sending ten times a second; ``sockets`` is idle with so many
-other TCP connections to another host, one of which comes and goes each second. ``scans`` are the listing of
-these by itself, done once a second and its CPU time counted, when the connections are nobody's, and when all
-are one job's and silent; the floor beside them is the kernel's own work, the answer thrown away unread. The
-other floor is a Python process with gRPC that only sends ten empty messages a second. News are timed from the
-event to the controller's having the Report.
+other TCP connections to another host, one of which comes and goes each second, nobody's or one more job's.
+``scans`` are the listing of these by itself, done once a second and its CPU time counted, when the
+connections are nobody's, and when all are one job's and silent; the floor beside them is the kernel's own
+work, the answer thrown away unread. The other floor is a Python process with gRPC that only sends ten empty
+messages a second. News are timed from the event to the controller's having the Report.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ while True:
             key.fileobj.recv(1 << 16)
 """
 
+CROWD_JOB = "bench-crowd"
+
 CROWD = """
 import socket, sys, time
 address, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -75,19 +77,17 @@ while True:
 """
 
 SCANS = """
-import json, socket, struct, sys, time
-from hostagent.flows.inet_diag import _HEADER, _NLM_F_REQUEST_DUMP, _NO_COOKIE, _REQUEST, _STATES, InetDiag
+import json, socket, sys, time
+from hostagent.flows.inet_diag import InetDiag
 from hostagent.flows.tracker import FlowTracker
 source, scans = socket.inet_aton(sys.argv[1]), int(sys.argv[2])
 diag = InetDiag()
 def listed(tracker, owner):
-    connections = diag.connections(tracker.ignored, tracker.known)
-    owners = lambda: {one.inode: owner for one in connections} if owner else {}
-    tracker.update(connections, owners, time.monotonic_ns())
+    listing = diag.connections(tracker.ignored, tracker.known)
+    owners = lambda: {one.inode: owner for one in listing.connections} if owner else {}
+    tracker.update(listing, owners, time.monotonic_ns())
 def floor():
-    request = _REQUEST.pack(socket.AF_INET, 6, 2, 0, _STATES, b"", b"", b"", b"", 0, _NO_COOKIE)
-    diag._socket.send(_HEADER.pack(16 + len(request), 20, _NLM_F_REQUEST_DUMP, 0, 0) + request)
-    while struct.unpack_from("=H", diag._socket.recv(1 << 18), 4)[0] != 3:
+    for _ in diag._dump():
         pass
 def cost(work):
     for _ in range(3):
@@ -140,7 +140,7 @@ class Controller(agent_pb2_grpc.AgentsServicer):
         yield pb.ControllerMessage(welcome=pb.Welcome(protocol_version=1, controller="bench"))
         async for message in request_iterator:
             now = time.monotonic_ns()
-            for flow in message.report.flows:
+            for flow in (flow for flow in message.report.flows if flow.job != CROWD_JOB):
                 self.flows.setdefault(flow.tuple.source_port, now)
             for job in message.report.jobs:
                 self.iterations.setdefault(job.job, []).append((job.iterations, now))
@@ -223,8 +223,8 @@ class Bench:
         """Start ``count`` jobs of one rank here, connected to there."""
         for number in range(count):
             name = f"bench-{number}"
-            environ = {"RANK": "0", "WORLD_SIZE": "2", "SLURM_JOB_ID": name}
-            self.start(0, sys.executable, "-c", JOB, THERE, "5001", str(period), log=f"{name}.log", **environ)
+            command = (sys.executable, "-c", JOB, THERE, "5001", str(period))
+            self.start(0, *command, log=f"{name}.log", **_environment(name))
 
     def end(self) -> None:
         """End every process started so far."""
@@ -233,11 +233,11 @@ class Bench:
             process.wait()
         self.running.clear()
 
-    async def crowd(self, count: int) -> None:
-        """Open ``count`` connections from here to there that are no job's."""
+    async def crowd(self, count: int, **environ: str) -> None:
+        """Open ``count`` connections from here to there, of a process with ``environ``."""
         self.start(1, sys.executable, "-c", PEER, THERE, "5002")
         await asyncio.sleep(1)
-        self.start(0, sys.executable, "-c", CROWD, THERE, "5002", str(count), log="crowd.log")
+        self.start(0, sys.executable, "-c", CROWD, THERE, "5002", str(count), log="crowd.log", **environ)
         for _ in range(300):
             if "ready" in (self.directory / "crowd.log").read_text():
                 return
@@ -255,15 +255,15 @@ class Bench:
         return [{"case": label, "cpu_percent": round(share, 2), "sockets": count} for label, share in rows]
 
     async def case(
-        self, label: str, count: int, period: float, seconds: float, sockets: int = 0
+        self, label: str, count: int, period: float, seconds: float, sockets: int = 0, **environ: str
     ) -> dict[str, object]:
-        """Measure the agent with ``count`` jobs, and ``sockets`` connections of others."""
+        """Measure the agent with ``count`` jobs, and ``sockets`` connections of another's ``environ``."""
         config = self.directory / "agent.toml"
         config.write_text(f'[agent]\nhost = "h1"\ncontrollers = ["{self.target}"]\ninterface = "data0"\n')
         self.controller.flows.clear()
         self.controller.iterations.clear()
         if sockets:
-            await self.crowd(sockets)
+            await self.crowd(sockets, **environ)
         self.start(1, sys.executable, "-c", PEER, THERE, "5001")
         leveller = str(Path(sys.executable).with_name("leveller"))
         agent = self.start(0, leveller, "agent", "--config", str(config))
@@ -289,6 +289,10 @@ class Bench:
         return {"flows": len(flows), "flow_ms": _middle(waits), "iteration_ms": _middle(logged)}
 
 
+def _environment(job: str) -> dict[str, str]:
+    return {"RANK": "0", "WORLD_SIZE": "2", "SLURM_JOB_ID": job}
+
+
 def _middle(values: list[float]) -> float | None:
     return round(statistics.median(values), 1) if values else None
 
@@ -309,6 +313,8 @@ async def run(jobs: int, seconds: float, sockets: int) -> list[dict[str, object]
             rows.append(await bench.case(f"idle: {jobs} jobs", jobs, 0, seconds))
             rows.append(await bench.case(f"busy: {jobs} jobs, 10 iterations/s each", jobs, 0.1, seconds))
             rows.append(await bench.case(f"sockets: {sockets} of others", jobs, 0, seconds, sockets))
+            label = f"sockets: {sockets} of one job more"
+            rows.append(await bench.case(label, jobs, 0, seconds, sockets, **_environment(CROWD_JOB)))
             rows += await bench.scans(sockets, seconds)
         finally:
             bench.end()

@@ -8,7 +8,8 @@ are rings of 8 to 64 GPUs, placed at random.
   (CM02 without latency, raw contexts, its lazy updates), which gets the same paths and bytes, and so starts
   every flow when we do: the largest difference between the times at which jobs end is printed.
 - "cluster": 1,000 jobs of 100 to 1,000 iterations arrive at load 0.8, and LEVELLER ranks them into 8 levels
-  every --tau seconds.
+  every --tau seconds; "cluster, fair" is the same jobs without a ranking. SimGrid, which has no levels, runs
+  them where and when the latter does: the same flows as the latter, as many and as large as the former.
 
 Each measurement has a process of its own, whose inner loops are compiled before the clock starts, and is the
 best of three for the same flows. The times compared are CPU seconds of one core, which depend less than wall
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -38,6 +40,8 @@ from rich.table import Table
 
 from simulator.compiled import COMPILED
 from simulator.fabric import Fabric
+from simulator.plan import LinkPath
+from simulator.ranking import Running
 from simulator.results import Result
 from simulator.run import Run, simulate
 from simulator.scenario import Scenario
@@ -136,24 +140,33 @@ def apart(config: Scenario, policy: str, repeat: int) -> dict[str, Any]:
 
 
 def write_flows(config: Scenario, path: Path) -> None:
-    """Write the placed jobs of `full_cluster` as bench/simgrid_flows.cpp reads them."""
+    """Write the jobs of ``config``, where and when flow-fair ones run, for bench/simgrid_flows.cpp."""
     fabric = config.fabric.build(HERE)
-    run = Run(config.model_copy(update={"horizon_s": 1e-9}), fabric, "fair", 0)
-    run.go(lambda _: None)
+    run = Run(config, fabric, "fair", 0)
+    placed: dict[int, Running] = {}
+    run.go(lambda _: placed.update((job.number, job) for job in run.running))
     sender = {host.up[0]: number for number, host in enumerate(fabric.hosts.values())}
     receiver = {host.down[0]: number for number, host in enumerate(fabric.hosts.values())}
-    lines = [str(len(fabric.links)), *(f"{rate:.17g}" for rate in fabric.rates), str(len(run.running))]
-    for job in run.running:
+    # SimGrid has one path for a pair of hosts, so another path between the same two has a source of its own.
+    paths: defaultdict[tuple[int, int], list[LinkPath]] = defaultdict(list)
+    hosts: dict[tuple[int, int], int] = {}
+    lines = [str(len(fabric.links)), *(f"{rate:.17g}" for rate in fabric.rates), str(len(placed))]
+    for _, job in sorted(placed.items()):
         flows = [flow for phase in job.plan.phases for flow in phase.flows]
-        lines.append(f"{job.plan.compute_s:.17g} {job.plan.target} {len(flows)}")
+        lines.append(f"{job.start:.17g} {job.plan.compute_s:.17g} {job.plan.target} {len(flows)}")
         for flow in flows:
-            ends = f"{sender[flow.path[0]]} {receiver[flow.path[-1]]} {round(flow.volume)}"
-            lines.append(f"{ends} {len(flow.path)} {' '.join(map(str, flow.path))}")
+            source, target = sender[flow.path[0]], receiver[flow.path[-1]]
+            known = paths[source, target]
+            if flow.path not in known:
+                known.append(flow.path)
+            ends = (source, known.index(flow.path)), (target, 0)
+            names = " ".join(str(hosts.setdefault(end, len(hosts))) for end in ends)
+            lines.append(f"{names} {round(flow.volume)} {len(flow.path)} {' '.join(map(str, flow.path))}")
     path.write_text("\n".join(lines) + "\n")
 
 
-def simgrid(config: Scenario) -> tuple[float, float, list[float]]:
-    """Run ``config`` in SimGrid, best of three: its wall time, its CPU time and the jobs' ends."""
+def simgrid(config: Scenario, repeat: int) -> tuple[float, float, list[float]]:
+    """Run ``config`` in SimGrid, best of ``repeat``: its wall time, its CPU time and the jobs' ends."""
     with tempfile.TemporaryDirectory() as folder:
         program, flows = Path(folder) / "simgrid_flows", Path(folder) / "flows"
         write_flows(config, flows)
@@ -167,28 +180,24 @@ def simgrid(config: Scenario) -> tuple[float, float, list[float]]:
         )
         command = [str(program), str(flows), *(f"--cfg={one}" for one in settings), "--log=root.t:error"]
         runs = []
-        for _ in range(REPEAT):
+        for _ in range(repeat):
             found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
             *ends, wall, cpu = map(float, found)
             runs.append((wall, cpu, ends))
     return min(runs, key=lambda run: run[1])
 
 
-def same_flows(gpus: int, iterations: int, beside: bool) -> dict[str, Any]:
-    """Run the same flows here and, where asked and there is one, in SimGrid."""
-    config = full_cluster(gpus, iterations)
-    ours = apart(config, "fair", REPEAT)
-    row: dict[str, Any] = {"gpus": gpus, "iterations": iterations, **ours}
-    if beside and shutil.which("g++") and Path("/usr/include/simgrid").exists():
-        wall, cpu, ends = simgrid(config)
+def beside(config: Scenario, rows: list[dict[str, Any]], repeat: int) -> None:
+    """Run ``config`` in SimGrid too, and add what it took to ``rows``; the last is of the same sharing."""
+    wall, cpu, ends = simgrid(config, repeat)
+    for row in rows:
         row |= {
             "simgrid_wall_s": wall,
             "simgrid_cpu_s": cpu,
-            "simgrid_events_per_s": ours["events"] / cpu,
-            "ratio": cpu / ours["cpu_s"],
-            "largest_difference": float(np.max(np.abs(np.array(ends) / np.array(ours["ends"]) - 1))),
+            "simgrid_events_per_s": row["events"] / cpu,
+            "ratio": cpu / row["cpu_s"],
         }
-    return row
+    rows[-1]["largest_difference"] = float(np.max(np.abs(np.array(ends) / np.array(rows[-1]["ends"]) - 1)))
 
 
 def main() -> None:
@@ -214,12 +223,21 @@ def main() -> None:
         rows.append({"part": part, "load": load, **{key: row[key] for key in row if key != "ends"}})
         sys.stderr.write(f"{part}, {row['gpus']} GPUs: {row['events']} events in {row['cpu_s']:.2f} s\n")
 
-    for gpus in map(int, options.sizes.split(",")):
+    installed = shutil.which("g++") is not None and Path("/usr/include/simgrid").exists()
+    for gpus in map(int, filter(None, options.sizes.split(","))):
         iterations = max(options.iterations * 1024 // gpus, 1)
-        add("same flows", same_flows(gpus, iterations, gpus <= options.beside))
+        config = full_cluster(gpus, iterations)
+        row = {"gpus": gpus, "iterations": iterations, **apart(config, "fair", REPEAT)}
+        if installed and gpus <= options.beside:
+            beside(config.model_copy(update={"horizon_s": 1e-9}), [row], REPEAT)
+        add("same flows", row)
     policy = {"tau_s": options.tau, "levels": 8}
     cluster = scenario(1024, 1e9, workload={"jobs": options.jobs, "load": 0.8}, policy=policy)
-    add("cluster", {"gpus": 1024, **apart(cluster, "leveller", 0)})
+    both = [{"gpus": 1024, **apart(cluster, name, 0)} for name in ("leveller", "fair")]
+    if installed and options.beside >= 1024:
+        beside(cluster, both, 1)
+    for name, row in zip(("cluster", "cluster, fair"), both, strict=True):
+        add(name, row)
     if options.json:
         sys.stdout.write(json.dumps(rows) + "\n")
         return

@@ -2,8 +2,8 @@
 // its flows at once and waits for all of them, and so on. Built and run by bench/sim.py.
 //
 // Input, from the file named first: the number of links and each one's bytes/s; the number of jobs, and for each
-// its seconds of computing, iterations, number of flows, and for each flow: source, destination, bytes, number
-// of links, links. A (source, destination) pair has one path. Output: one line per job, the time it ended, and
+// when it starts, its seconds of computing, iterations, number of flows, and for each flow: source, destination,
+// bytes, number of links, links. A (source, destination) pair has one path. Output: one line per job, the time it ended, and
 // then the seconds of wall time and of CPU time that the simulation took.
 
 #include <simgrid/s4u.hpp>
@@ -26,7 +26,7 @@ struct Flow {
 };
 
 struct Job {
-  double compute;
+  double start, compute;
   int iterations;
   std::vector<Flow> flows;
   double ended = 0;
@@ -56,7 +56,7 @@ int main(int argc, char** argv)
   std::vector<std::vector<std::vector<sg4::LinkInRoute>>> paths(job_count);
   for (size_t j = 0; j < job_count; j++) {
     size_t flow_count;
-    input >> jobs[j].compute >> jobs[j].iterations >> flow_count;
+    input >> jobs[j].start >> jobs[j].compute >> jobs[j].iterations >> flow_count;
     for (size_t f = 0; f < flow_count; f++) {
       Flow flow;
       size_t hops;
@@ -85,6 +85,7 @@ int main(int argc, char** argv)
   for (size_t j = 0; j < job_count; j++) {
     Job& job = jobs[j];
     sg4::Actor::create("job", hosts[job.flows.empty() ? 0 : job.flows[0].source], [&job, &hosts] {
+      sg4::this_actor::sleep_until(job.start);
       for (int n = 0; n < job.iterations; n++) {
         sg4::this_actor::sleep_for(job.compute);
         std::vector<sg4::CommPtr> sending;

@@ -3,13 +3,15 @@
 Each stream is a task of its own with a bounded queue towards its agent, so that an agent that is slow, silent
 or gone costs nobody else anything: what does not fit its queue is dropped and counted, what it sends too fast
 waits in its own connection (HTTP/2 flow control), and a peer that stops answering pings is cut off. What an
-agent may say is bound to the addresses it said Hello with, and an address belongs to one host at a time.
+agent may say is bound to the addresses it said Hello with, and an address belongs to one host at a time. By
+TLS, every agent shows a certificate, and host and addresses must be in it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -19,9 +21,11 @@ import grpc
 import structlog
 from leveller_proto import agent_pb2, agent_pb2_grpc
 
+from controlplane import certificates
 from controlplane.reports import HostAddress, HostReport, decode, decode_addresses, size
 from leveller import unix_sockets
 from leveller.errors import UserError
+from leveller.tls import Names, TlsSection
 
 PROTOCOL_VERSION = 1
 HELLO_TIMEOUT_S = 5.0
@@ -81,13 +85,16 @@ class Agent:
     host: str
     addresses: tuple[str, ...]
     version: str
+    authenticated: bool
+    """Its certificate says that it is that host and has these addresses."""
 
 
 class AgentServer(agent_pb2_grpc.AgentsServicer):
     """All agents' streams.
 
     ``name`` is the controller's, for Welcome; ``report_interval_ns`` the longest time between two reports
-    that it asks for; ``clock_ns`` stamps arrivals.
+    that it asks for; ``clock_ns`` stamps arrivals. ``tls`` None: in plain text, and agents are believed who
+    they say they are.
     """
 
     def __init__(
@@ -96,9 +103,11 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         handlers: Handlers,
         *,
         report_interval_ns: int = 0,
+        tls: TlsSection | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._handlers = handlers
+        self._tls = tls
         self._clock_ns = clock_ns
         self._welcome = agent_pb2.Welcome(
             protocol_version=PROTOCOL_VERSION, controller=name, report_interval_ns=report_interval_ns
@@ -113,9 +122,10 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
     async def serve(self, listen: str) -> AsyncIterator[str]:
         """Serve on ``listen``, ``HOST:PORT`` or ``unix:/PATH``; yield the address that it is really on.
 
-        Raises UserError where the address cannot be listened on.
+        Raises UserError where the address cannot be listened on, or the certificates cannot be used.
         """
         host, _, port = listen.rpartition(":")
+        credentials = certificates.server_credentials(self._tls) if self._tls else None
         timeout_ms = round(CONNECTION_TIMEOUT_S * 1e3)
         unused = (
             ("grpc.server_handshake_timeout_ms", timeout_ms),
@@ -130,7 +140,10 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
             else:
                 family = socket.AF_INET6 if ":" in host else socket.AF_INET
                 socket.create_server((host.strip("[]"), int(port)), family=family).close()
-            bound = server.add_insecure_port(listen)
+            if credentials is not None:
+                bound = server.add_secure_port(listen, credentials)
+            else:
+                bound = server.add_insecure_port(listen)
         except (OSError, RuntimeError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UserError(
@@ -138,6 +151,12 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
                 "free that port or give another address",
             ) from None
         await server.start()
+        if credentials is None and not _is_local(host.strip("[]")):
+            self._log.warning(
+                "agents are not authenticated: who reaches this address can speak for any host",
+                listen=listen,
+                mend=f"give [{certificates.WHERE}] cert, key and ca",
+            )
         try:
             yield listen if host == "unix" else f"{host}:{bound}"
         finally:
@@ -160,7 +179,7 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
     def agents(self) -> list[Agent]:
         """Return the connected agents, by host."""
         return [
-            Agent(host, tuple(sorted(map(str, stream.addresses))), stream.version)
+            Agent(host, tuple(sorted(map(str, stream.addresses))), stream.version, self._tls is not None)
             for host, stream in sorted(self._streams.items())
         ]
 
@@ -174,7 +193,11 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         self, request_iterator: AsyncIterator[agent_pb2.AgentMessage], context: _Context
     ) -> AsyncIterator[agent_pb2.ControllerMessage]:
         """Serve one agent's stream (the name is the protocol's)."""
-        peer = context.peer()
+        # Without its port, which is another each time: who tries again and again is one peer.
+        peer = context.peer().rpartition(":")[0] or context.peer()
+        names = certificates.names(context.auth_context()) if self._tls else None
+        if names and names.hosts:
+            peer = min(names.hosts)
         requests = aiter(request_iterator)
         try:
             async with asyncio.timeout(HELLO_TIMEOUT_S):
@@ -188,7 +211,7 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
             )
             return
         try:
-            stream = self._admit(first.hello)
+            stream = self._admit(first.hello, names)
         except _AdmissionError as error:
             await self._refuse(context, peer, error.code, str(error))
             return
@@ -208,8 +231,11 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
                     del self._claims[stream.host]
                 self._log.info("agent gone", host=stream.host)
 
-    def _admit(self, hello: agent_pb2.Hello) -> _Stream:
-        """Make a stream of a Hello, and claim its addresses. A host that is connected already is replaced."""
+    def _admit(self, hello: agent_pb2.Hello, names: Names | None) -> _Stream:
+        """Make a stream of a Hello, and claim its addresses. A host that is connected already is replaced.
+
+        ``names``: whom its certificate is for, where it has one.
+        """
         if hello.protocol_version != PROTOCOL_VERSION:
             raise _AdmissionError(
                 grpc.StatusCode.FAILED_PRECONDITION,
@@ -222,6 +248,8 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
             addresses = decode_addresses(hello.addresses)
         except ValueError as error:
             raise _AdmissionError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+        if names is not None:
+            addresses = self._certified(host, addresses, names)
         for other, claimed in self._claims.items():
             if other != host and addresses & claimed:
                 taken = ", ".join(sorted(map(str, addresses & claimed)))
@@ -240,6 +268,24 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         self._claims[host] = addresses
         self._log.info("agent connected", host=host, addresses=sorted(map(str, addresses)))
         return stream
+
+    def _certified(
+        self, host: str, addresses: frozenset[HostAddress], names: Names
+    ) -> frozenset[HostAddress]:
+        """Return those of ``addresses`` that the certificate has; of the others nothing will be believed."""
+        if not names.is_host(host):
+            raise _AdmissionError(
+                grpc.StatusCode.PERMISSION_DENIED,
+                f"it claims to be host {host}, but its certificate is for {names}",
+            )
+        certified = addresses & names.addresses
+        if outside := ", ".join(sorted(map(str, addresses - certified))):
+            if not certified:
+                raise _AdmissionError(
+                    grpc.StatusCode.PERMISSION_DENIED, f"its certificate has none of its addresses, {outside}"
+                )
+            self._handlers.on_refused(host, f"it claims {outside}, which its certificate does not have")
+        return certified
 
     async def _receive(self, stream: _Stream, requests: AsyncIterator[agent_pb2.AgentMessage]) -> None:
         """Take in what an agent sends until it stops."""
@@ -268,8 +314,7 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
             await asyncio.sleep(max(allowed_s - now_s, 0.0))
 
     async def _refuse(self, context: _Context, peer: str, code: grpc.StatusCode, why: str) -> None:
-        # Without its port, which is another each time: who tries again and again is one peer.
-        self._handlers.on_refused(peer.rpartition(":")[0] or peer, why)
+        self._handlers.on_refused(peer, why)
         await context.abort(code, why)
 
 
@@ -279,6 +324,16 @@ class _AdmissionError(Exception):
     def __init__(self, code: grpc.StatusCode, why: str) -> None:
         super().__init__(why)
         self.code = code
+
+
+def _is_local(host: str) -> bool:
+    """Say whether only this machine's processes reach ``host``, an address, a name, or ``unix``."""
+    if host in ("unix", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 async def _until_done(

@@ -7,7 +7,7 @@ without a stream: the check has no part in the arbitration, cannot become primar
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, field
 
 from finsy import P4Schema
@@ -16,11 +16,13 @@ from finsy.proto import p4i
 import p4src
 from controlplane.check_scheduler import local_queues
 from controlplane.check_switch import Asked, ask
-from controlplane.config import Config, SwitchSection
+from controlplane.config import Config
 from controlplane.desired import setups
 from controlplane.findings import Finding, Note
+from controlplane.ports import overlooked
 from controlplane.southbound import tables
 from controlplane.southbound.contract import bind
+from controlplane.switch_config import SwitchSection
 from leveller.errors import UserError
 
 _MEND_SIZE = "configure less, or compile the program with a larger table (p4src/shared/sizes.p4)"
@@ -76,7 +78,7 @@ def check(
         if answer.reached:
             report.add(_pipeline(switch, answer, cookie, may_push=may_push))
             report.add(_running(switch, answer, wanted[switch.name], program, cookie))
-            report.add(_ports(switch, answer.traffic))
+            report.add(_ports(switch, answer.traffic, overlooked(program)))
             report.add(_role(switch))
         report.add(local_queues(switch, config.levels, answer.queues))
     return report
@@ -116,8 +118,10 @@ def _pipeline(
         return
     if answer.info is None and answer.cookie is None:
         what = "no pipeline that a controller has pushed"
-        told = f"{what} to device {switch.device_id} (bmv2 says so of devices that it is not, too)"
-        note = Note(switch.name, "pipeline cookie", f"{told}; ours will be")
+        told = f"{what}; ours will be"
+        if answer.any_device:
+            told += f", which shows whether {switch.device_id} is its device id: it would say the same of any"
+        note = Note(switch.name, "pipeline cookie", told)
     else:
         theirs = "none" if answer.cookie is None else f"{answer.cookie:#x}"
         what = f"it runs another program (cookie {theirs}, ours is {cookie:#x})"
@@ -158,9 +162,9 @@ def _running(
             yield Finding(switch.name, "table sizes", what, _MEND_SIZE)
 
 
-def _ports(switch: SwitchSection, traffic: Mapping[int, int]) -> Iterator[Finding]:
+def _ports(switch: SwitchSection, traffic: Mapping[int, int], others: Set[int]) -> Iterator[Finding]:
     """Find ports that carry traffic, by the program's counters, and that the configuration does not know."""
-    for port in _unknown(traffic, switch.ports):
+    for port in sorted(traffic.keys() - set(switch.ports) - others):
         yield Finding(
             switch.name,
             "port map",
@@ -174,7 +178,3 @@ def _role(switch: SwitchSection) -> Iterator[Note]:
     if switch.role is not None:
         what = f"whether it has roles was not asked; on one that has none, as bmv2, {switch.role!r} stays out"
         yield Note(switch.name, "role", what)
-
-
-def _unknown(traffic: Mapping[int, int], ports: Iterable[int]) -> list[int]:
-    return sorted(traffic.keys() - set(ports))

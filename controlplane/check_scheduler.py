@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pyroute2 import IPRoute
 from pyroute2.netlink.rtnl import TC_H_ROOT
 
-from controlplane.config import LevelsSection, SwitchSection
+from controlplane.config import LevelsSection
 from controlplane.findings import Finding, Note
+from controlplane.switch_config import SwitchSection
 
 _UP = 1
 """IFF_UP."""

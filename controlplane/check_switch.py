@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,15 +11,18 @@ from finsy import GNMIPath
 from finsy.gnmiclient import GNMIClient, GNMIClientError
 from finsy.proto import p4i, p4r, p4r_grpc
 
-from controlplane.config import SwitchSection
 from controlplane.findings import Finding, Note
 from controlplane.southbound.target import NO_OPENFLOW, openflow_installed
+from controlplane.switch_config import SwitchSection
 
 _Get = p4r.GetForwardingPipelineConfigRequest
 
 _PORT_COUNTERS = ("ingress_port_counter", "egress_port_counter")
-_SPECIAL_PORTS = frozenset({0, 510, 511})
-"""Never configured: bmv2's port 0 unless it is, the controller's, and the one that means drop."""
+_NOBODY = 2**64 - 1
+"""A device id that nothing has."""
+
+_LIKELY = range(64)
+"""Device ids that are asked for where a switch may have another than it is thought to have."""
 
 _PORTS = GNMIPath("interfaces/interface[name=*]/state/ifindex")
 _QUEUES = GNMIPath("qos/interfaces/interface[name=*]/output/queues/queue[name=*]/state/id")
@@ -32,6 +36,8 @@ class Asked:
     cookie: int | None = None
     info: p4i.P4Info | None = None
     """The P4Info that was pushed with the program it runs; None where none was pushed."""
+    any_device: bool = False
+    """It says of every device id alike that this device has no pipeline, as bmv2 does."""
     traffic: Mapping[int, int] = field(default_factory=dict)
     """Port -> packets, of ports that have carried any."""
     queues: frozenset[int] | None = None
@@ -78,16 +84,50 @@ class _Questions:
 
     async def _ask_pipeline(self) -> None:
         request = _Get(device_id=self._switch.device_id, response_type=_Get.P4INFO_AND_COOKIE)
+        tried = True
         try:
             reply = await self._stub.GetForwardingPipelineConfig(request, timeout=self._deadline_s)
         except grpc.aio.AioRpcError as error:
             if error.code() != grpc.StatusCode.FAILED_PRECONDITION:  # which is: no pipeline yet
                 raise
+            tried = False
+        else:
+            if reply.config.HasField("cookie"):
+                self._asked.cookie = reply.config.cookie.cookie
+            if reply.config.p4info.tables:
+                self._asked.info = reply.config.p4info
+        # A switch that has no such device as nobody has is itself the device that it was asked as.
+        nothing = self._asked.cookie is None and self._asked.info is None
+        if nothing and await self._has_pipeline(_NOBODY) is False:
+            self._asked.any_device = True
+            await self._find_device(tried=tried)
+
+    async def _find_device(self, *, tried: bool) -> None:
+        """Find out whether a switch that does not mind being asked as any device is another.
+
+        ``tried``: it answers as bmv2 does for a device that it was to push to and could not; a Read ends it.
+        """
+        there = await asyncio.gather(*(self._has_pipeline(device) for device in _LIKELY))
+        found = [device for device, has in zip(_LIKELY, there, strict=True) if has]
+        ours = self._switch.device_id
+        mend = f"mend switches.device_id = {ours}"
+        if found:
+            what = f"device {ours} has no pipeline, but there is one in device {', '.join(map(str, found))}"
+        elif tried:
+            what = f"a push to device {ours} has failed: it is another device, or the program was no good"
+            mend += ", and start the switch anew"
+        else:
             return
-        if reply.config.HasField("cookie"):
-            self._asked.cookie = reply.config.cookie.cookie
-        if reply.config.p4info.tables:
-            self._asked.info = reply.config.p4info
+        self._asked.said.append(Finding(self._switch.name, "device", what, mend))
+
+    async def _has_pipeline(self, device: int) -> bool | None:
+        """Return whether ``device`` has a pipeline; None where the switch answers something else."""
+        request = _Get(device_id=device, response_type=_Get.COOKIE_ONLY)
+        try:
+            reply = await self._stub.GetForwardingPipelineConfig(request, timeout=self._deadline_s)
+        except grpc.aio.AioRpcError as error:
+            return False if error.code() == grpc.StatusCode.FAILED_PRECONDITION else None
+        return reply.config.HasField("cookie")
 
     async def _ask_traffic(self, info: p4i.P4Info) -> None:
         ids = [counter.preamble.id for counter in info.counters if counter.preamble.alias in _PORT_COUNTERS]
@@ -99,7 +139,7 @@ class _Questions:
         async for reply in self._stub.Read(request, timeout=self._deadline_s):
             for entity in reply.entities:
                 port, packets = entity.counter_entry.index.index, entity.counter_entry.data.packet_count
-                if packets and port not in _SPECIAL_PORTS:
+                if packets:
                     traffic[port] = traffic.get(port, 0) + packets
         self._asked.traffic = traffic
 

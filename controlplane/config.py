@@ -6,91 +6,50 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 import leveller.config
 import p4src
+from controlplane.fields import (
+    MAX_LEVELS,
+    Address,
+    Dscp,
+    GrpcAddress,
+    JobId,
+    Microseconds,
+    Name,
+    Queue,
+    Seconds,
+    known,
+    unique,
+)
 from controlplane.model import Link
 from controlplane.policies import POLICIES, Scope
-from controlplane.southbound.target import OpenFlowTarget, Target, Tls
+from controlplane.ports import reserved
+from controlplane.southbound.target import OpenFlowTarget, Target
+from controlplane.switch_config import SwitchSection
 from leveller.config import Section
 from leveller.errors import UserError
-
-MAX_LEVELS = 8
-"""A switch port has at most eight queues, and two levels never share one."""
+from leveller.tls import TlsSection
 
 
-def _address(text: str) -> str:
-    """Check ``HOST:PORT`` (an IPv6 host in brackets)."""
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise ValueError(f"{text!r} is not HOST:PORT, such as '127.0.0.1:9559'")
-    return text
-
-
-def _grpc_address(text: str) -> str:
-    """Check ``HOST:PORT`` or ``unix:/PATH``."""
-    return text if text.startswith("unix:/") else _address(text)
-
-
-def _name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", text):
-        raise ValueError(f"{text!r} is not a name: use 1 to 64 letters, digits and any of _ . -")
-    return text
-
-
-def _mac(text: str) -> str:
-    if not re.fullmatch(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}", text):
-        raise ValueError(f"{text!r} is not a MAC address, such as '02:00:00:00:00:01'")
-    return text.lower()
-
-
-def _known(text: str, known: Iterable[str]) -> str:
-    if text not in known:
-        raise ValueError(f"{text!r} is not known; give one of: {', '.join(known)}")
-    return text
+def _slack(value: object) -> object:
+    if value != "measured" and (not isinstance(value, int) or value < 0):
+        raise ValueError(f'{value!r} is neither microseconds, such as 0, nor "measured"')
+    return value
 
 
 def _scope(value: object) -> object:
-    return _known(value, tuple(Scope)) if isinstance(value, str) else value
+    return known(value, tuple(Scope)) if isinstance(value, str) else value
 
 
-def _network(value: object) -> object:
-    """Read text here, since pydantic would name both kinds of network in what it says of it."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return ip_network(value)
-    except ValueError as error:
-        raise ValueError(f"{error}; give a network, such as '10.0.2.0/24'") from None
-
-
-def _unique(field: str, values: Iterable[Hashable]) -> None:
-    seen: set[Hashable] = set()
-    for value in values:
-        if value in seen:
-            raise ValueError(f"{field} has {value} twice; every one must be different")
-        seen.add(value)
-
-
-Address = Annotated[str, AfterValidator(_address)]
-GrpcAddress = Annotated[str, AfterValidator(_grpc_address)]
-Name = Annotated[str, AfterValidator(_name)]
-Mac = Annotated[str, AfterValidator(_mac)]
-Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
-Microseconds = Annotated[int, Field(ge=0, lt=2**32)]
-Queue = Annotated[int, Field(ge=0, lt=MAX_LEVELS)]
-Dscp = Annotated[int, Field(ge=0, lt=64)]
-Port = Annotated[int, Field(ge=1, lt=510)]
-"""A v1model port has 9 bits; 510 is the controller's and 511 means drop."""
-JobId = Annotated[str, Field(min_length=1, max_length=256)]
+LEAST_GAP_US = 20_000
+"""A pause of so long ends a burst for agents (`hostagent.timing_bursts`). Where slack is measured, switches
+must see no more bursts than they do, for each may wait for its share of it."""
 
 
 class ControllerSection(Section):
@@ -116,6 +75,9 @@ class ControllerSection(Section):
     forget_after_s: Seconds = 60.0
     """What a silent host reported is forgotten after so long, and numbers of things gone are free again."""
     election_id: int = Field(default=1, ge=1, lt=2**64)
+    tls: TlsSection | None = None
+    """Agents connect by mutual TLS, and speak only for the host and the addresses in their certificates;
+    None: in plain text, and who they say they are is believed."""
     program: Path | None = None
     """JSON of a pipeline of one's own (docs/library.md), its P4Info beside it; None: the reference's."""
 
@@ -138,7 +100,7 @@ class ControllerSection(Section):
 class PolicySection(Section):
     """``[policy]``: who goes first."""
 
-    name: Annotated[str, AfterValidator(partial(_known, known=tuple(POLICIES)))] = "leveller"
+    name: Annotated[str, AfterValidator(partial(known, among=tuple(POLICIES)))] = "leveller"
     scope: Annotated[Scope, BeforeValidator(_scope)] = Scope.FABRIC
     profile: bool = True
     """Measure T_ideal under the profiling level; else it is each job's fastest iteration so far."""
@@ -148,7 +110,7 @@ class PolicySection(Section):
     @field_validator("order")
     @classmethod
     def _once(cls, order: tuple[str, ...]) -> tuple[str, ...]:
-        _unique("order", order)
+        unique("order", order)
         return order
 
 
@@ -162,6 +124,8 @@ class ProfilingSection(Section):
     max_iterations: int = Field(default=10, ge=2)
     max_s: Seconds = 120.0
     """After so many iterations, or so long, the fastest one seen is taken."""
+    min_s: float = Field(default=0.5, ge=0, le=1e6, allow_inf_nan=False)
+    """For so long at least, so that switches' counters can be read meanwhile."""
     interval_s: Seconds = 1800.0
     """Mean time between two profilings of a job; each is drawn evenly from half to one and a half of it."""
     seed: int = 0
@@ -173,6 +137,18 @@ class ProfilingSection(Section):
                 f"max_iterations = {self.max_iterations} is below window = {self.window}; raise it"
             )
         return self
+
+
+class CountersSection(Section):
+    """``[counters]``: what jobs say of their progress, held against what the switches counted."""
+
+    check: bool = True
+    interval_s: Seconds = 5.0
+    """The switches' flow counters are read so often, or less where that takes more than a twentieth of it."""
+    tolerance: float = Field(default=0.25, gt=0, lt=1, allow_inf_nan=False)
+    """The part of its iterations that a job may leave untold, by its bytes, before it is flagged."""
+    min_iterations: int = Field(default=20, ge=5)
+    """It is judged over so many iterations by its bytes."""
 
 
 class LevelsSection(Section):
@@ -192,8 +168,11 @@ class LevelsSection(Section):
     """Reorder guard of TCP flows; 0 = off."""
     guard_roce_us: Microseconds = 500
     """Reorder guard of RoCEv2 flows; 0 = off."""
-    slack_us: Microseconds = 0
+    slack_us: Annotated[Microseconds | Literal["measured"], BeforeValidator(_slack)] = 0
+    """For so long from its first packet a burst waits at level 0, for its job does not need it yet; 0 = off.
+    ``measured``: each job's own, as far as its agent is sure of it (`controlplane.measured`)."""
     burst_gap_us: Microseconds = 1000
+    """A flow that was silent for so long begins a burst."""
 
     @property
     def control_level(self) -> int:
@@ -213,7 +192,7 @@ class LevelsSection(Section):
             raise ValueError(
                 f"queues has {len(self.queues)} entries for count = {self.count} levels; give one per level"
             )
-        _unique("queues", self.queues)
+        unique("queues", self.queues)
         if list(self.queues) != sorted(self.queues):
             raise ValueError(f"queues = {list(self.queues)} must rise with the level: queue 0 is served last")
         if self.control_queue in self.queues:
@@ -225,32 +204,15 @@ class LevelsSection(Section):
             raise ValueError(
                 f"dscp has {len(self.dscp)} entries for count = {self.count} levels; give one per level"
             )
-        _unique("dscp", self.dscp)
+        unique("dscp", self.dscp)
+        if self.slack_us == "measured" and self.burst_gap_us < LEAST_GAP_US:
+            raise ValueError(
+                f'slack_us = "measured" needs burst_gap_us of {LEAST_GAP_US} or more, as agents tell bursts'
+                f" apart; it is {self.burst_gap_us}"
+            )
         if self.default >= self.count:
             raise ValueError(f"default = {self.default} is no level; give 0 to {self.count - 1}")
         return self
-
-
-class NextHop(Section):
-    """Where a route leads: an egress port and the MAC address at its other end."""
-
-    port: Port
-    mac: Mac
-
-
-class RouteSection(Section):
-    """``[[switches.routes]]``: several next hops are equal-cost."""
-
-    prefix: Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
-    next_hops: tuple[NextHop, ...] = Field(min_length=1, max_length=64)
-
-
-class CableSection(Section):
-    """``[[switches.cables]]``: what is at the other end of a port of an OpenFlow switch."""
-
-    port: Port
-    peer: Name
-    peer_port: Port
 
 
 class OpenFlowSection(Section):
@@ -259,99 +221,13 @@ class OpenFlowSection(Section):
     listen: Address = "127.0.0.1:6653"
 
 
-class SwitchSection(Section):
-    """``[[switches]]``: one P4Runtime device, or OpenFlow switch, and its reference forwarding."""
-
-    name: Name
-    protocol: Annotated[str, AfterValidator(partial(_known, known=("p4runtime", "openflow")))] = "p4runtime"
-    address: GrpcAddress = ""
-    """Of its P4Runtime server: ``HOST:PORT`` or ``unix:/PATH``. An OpenFlow switch connects by itself."""
-    device_id: int = Field(ge=1, lt=2**64)
-    """P4Runtime's, or OpenFlow's datapath id."""
-    node_id: int = Field(ge=1, lt=2**32 - 1)
-    """INT node id; all ones would mean that a hop cannot tell."""
-    ports: tuple[Port, ...] = Field(min_length=1)
-    host_ports: tuple[Port, ...] = ()
-    """The ports that lead to hosts: INT starts and ends there."""
-    queues: int = Field(default=8, ge=1, le=MAX_LEVELS)
-    """Strict-priority queues that each port has."""
-    ecmp_seed: int = Field(default=0, ge=0, lt=2**32)
-    role: Name | None = None
-    """P4Runtime role, beside another controller that has the default one and pushes the pipeline."""
-    ca: Path | None = None
-    """PEM file of the CA that the switch's certificate is from; with it the channel is TLS."""
-    cert: Path | None = None
-    """PEM file of the controller's own certificate, where the switch asks for one (mTLS) ..."""
-    key: Path | None = None
-    """... and of its key."""
-    server_name: Name | None = None
-    """The name in the switch's certificate, where it is not the address's."""
-    interfaces: Mapping[Port, str] = {}
-    """The kernel's interface of each port, where its queues are this machine's: for ``check`` alone."""
-    routes: tuple[RouteSection, ...] = ()
-    cables: tuple[CableSection, ...] = ()
-    """Of an OpenFlow switch: where its ports to other switches lead."""
-
-    def target(self) -> Target:
-        """Return it as the southbound's. Raises UserError for PEM files that cannot be used."""
-        tls = None
-        if self.ca is not None:
-            tls = Tls(self.ca, self.cert, self.key, self.server_name)
-            tls.check()
-        return Target(self.name, self.address, self.device_id, self.role, tls)
-
-    @model_validator(mode="after")
-    def _protocol_fits(self) -> Self:
-        if self.protocol == "p4runtime":
-            if not self.address:
-                raise ValueError("address is missing; give that of its P4Runtime server, HOST:PORT")
-            if self.cables:
-                raise ValueError("cables are for switches with protocol = 'openflow'; remove them")
-            return self
-        for name in ("address", "role", "ca"):
-            if getattr(self, name):
-                raise ValueError(f"{name} is for P4Runtime; remove it, or protocol = 'openflow'")
-        cabled = {cable.port for cable in self.cables}
-        for port in self.ports:
-            if port not in self.host_ports and port not in cabled:
-                raise ValueError(
-                    f"port {port} leads to no host, and no cable tells where else; give [[switches.cables]]"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _certificates_go_together(self) -> Self:
-        if (self.cert is None) != (self.key is None):
-            raise ValueError("cert and key go together; give both or none")
-        for name in ("cert", "server_name"):
-            if getattr(self, name) is not None and self.ca is None:
-                raise ValueError(f"{name} is for TLS, which wants a ca; give the file of the switch's CA")
-        return self
-
-    @model_validator(mode="after")
-    def _ports_exist(self) -> Self:
-        _unique("ports", self.ports)
-        _unique("host_ports", self.host_ports)
-        for port in self.host_ports:
-            if port not in self.ports:
-                raise ValueError(f"host_ports has {port}, which is not among ports; add it there")
-        _unique("routes.prefix", [str(route.prefix) for route in self.routes])
-        for route in self.routes:
-            _unique(f"next_hops of {route.prefix}", [(hop.port, hop.mac) for hop in route.next_hops])
-            for hop in route.next_hops:
-                if hop.port not in self.ports:
-                    raise ValueError(
-                        f"the route to {route.prefix} uses port {hop.port}, which is not among ports"
-                    )
-        return self
-
-
 class JobSection(Section):
     """``[[jobs]]``: what is known of a job beforehand; a job that is not listed is ranked all the same."""
 
     id: JobId
     intensity: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """For ``static`` where ``policy.order`` is empty; higher goes first."""
+    """For ``static`` and ``crux`` where ``policy.order`` is empty; higher goes first. Where it is not given
+    it is measured: computing seconds of all ranks for each second of communication."""
     t_ideal_s: Seconds | None = None
     """Iteration time alone at full bandwidth; a job that has it is not profiled."""
 
@@ -362,6 +238,7 @@ class Config(Section):
     controller: ControllerSection = ControllerSection()
     policy: PolicySection = PolicySection()
     profiling: ProfilingSection = ProfilingSection()
+    counters: CountersSection = CountersSection()
     levels: LevelsSection = LevelsSection()
     openflow: OpenFlowSection = OpenFlowSection()
     switches: tuple[SwitchSection, ...] = Field(min_length=1)
@@ -371,12 +248,12 @@ class Config(Section):
     def _consistent(self) -> Self:
         for field in ("name", "address", "node_id"):
             values = [getattr(switch, field) for switch in self.switches]
-            _unique(f"switches.{field}", [value for value in values if value])
+            unique(f"switches.{field}", [value for value in values if value])
         # P4Runtime's device ids are each server's own: every Stratum may be 1.
         openflow = [switch.device_id for switch in self.switches if switch.protocol == "openflow"]
-        _unique("switches.device_id", openflow)
+        unique("switches.device_id", openflow)
         self._cables_lead_somewhere()
-        _unique("jobs.id", [job.id for job in self.jobs])
+        unique("jobs.id", [job.id for job in self.jobs])
         highest = max(*self.levels.queues, self.levels.control_queue)
         for switch in self.switches:
             if highest >= switch.queues:
@@ -446,13 +323,25 @@ def load(path: Path) -> Config:
     except UserError as error:
         raise UserError(f"{path}: controller.program: {error.what}", error.mend) from None
     _see_that_it_is_json(path, program.json)
+    if config.controller.tls is not None:
+        try:
+            config.controller.tls.check("controller.tls", "server")
+        except UserError as error:
+            raise UserError(f"{path}: {error.what}", error.mend) from None
     int_dscp = program.constants["INT_DSCP"]
     if int_dscp in config.levels.dscp:
         raise UserError(
             f"{path}: levels.dscp has {int_dscp} for level {config.levels.dscp.index(int_dscp)}",
             "that DSCP marks INT probes in the P4 program; give the level another",
         )
+    nowhere = reserved(program)
     for switch in config.switches:
+        for port in switch.ports:
+            if switch.protocol == "p4runtime" and port in nowhere:
+                raise UserError(
+                    f"{path}: switch {switch.name}: port {port} {nowhere[port]}",
+                    "give ports that have a cable",
+                )
         if switch.routes and not program.has_table("ipv4_lpm"):
             raise UserError(
                 f"{path}: switch {switch.name} has routes, but {program.p4info.name} has no table 'ipv4_lpm'",

@@ -12,7 +12,7 @@ import contextlib
 import random
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import structlog
 from leveller_proto import agent_pb2
@@ -21,16 +21,22 @@ from controlplane import overview
 from controlplane.agents import AgentServer, Handlers
 from controlplane.changes import by_job, log_line
 from controlplane.config import Config
+from controlplane.counting import PROMPT_NS
 from controlplane.engine import Engine, Sizes, Step
 from controlplane.int_report import IntReport
 from controlplane.metrics import Metrics
+from controlplane.model import FiveTuple
 from controlplane.paths import INSTRUCTIONS, PathError
+from controlplane.refusals import Refusals
 from controlplane.reports import HostReport, encode_flow
-from controlplane.southbound import Desired, Fabric, Outcome, Result, SwitchStatus
+from controlplane.southbound import Desired, Fabric, Outcome, Result, SwitchError, SwitchStatus
 from controlplane.status import html_page, json_page, metrics_page, serve
 from controlplane.store import Store
 
 _SAVE_EVERY_S = 1.0
+_COUNTERS_S = 5.0
+"""A switch that takes longer to tell its flow counters is left out."""
+_COUNTERS_GAP_S = 0.1
 _LOG_REFUSED_EVERY_S = 10.0
 
 
@@ -44,10 +50,13 @@ class Controller:
         self._metrics = Metrics()
         self._log = structlog.get_logger("controlplane")
         self._wake = asyncio.Event()
-        self._started_ns = time.monotonic_ns()
+        self._count = asyncio.Event()
+        self._being_read: set[str] = set()
+        self._flagged: Mapping[str, str] = {}
         self._given: Mapping[str, Desired] = {}
         self._writes: set[asyncio.Task[None]] = set()
         self._saved_s = 0.0
+        self._refusals = Refusals()
         self._complained_s: dict[str, float] = {}
         self._shown_jobs: set[str] = set()
         self._left_out: Mapping[str, Mapping[str, int]] = {}
@@ -55,6 +64,7 @@ class Controller:
             config.controller.name,
             Handlers(self._on_report, self._on_probe_sent, self._on_refused),
             report_interval_ns=round(config.controller.silent_after_s * 1e9 / 3),
+            tls=config.controller.tls,
         )
         self.listening: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
         """Addresses for agents and for HTTP, as they really are."""
@@ -91,6 +101,9 @@ class Controller:
             self.listening.set_result((listen, http))
             async with asyncio.TaskGroup() as tasks:
                 loops = [tasks.create_task(self._loop()), tasks.create_task(self._probe_loop())]
+                if self._config.counters.check:
+                    loops.append(tasks.create_task(self._counter_loop()))
+                    loops.append(tasks.create_task(self._profile_counter_loop()))
                 await stop.wait()
                 for task in loops:
                     task.cancel()
@@ -103,7 +116,12 @@ class Controller:
     def status(self) -> dict[str, object]:
         """Return what GET /status shows."""
         return overview.status(
-            self._config, self._engine, self._fabric.status(), self._agents.agents(), time.monotonic_ns()
+            self._config,
+            self._engine,
+            self._fabric.status(),
+            self._agents.agents(),
+            self._refusals.last,
+            time.monotonic_ns(),
         )
 
     async def _loop(self) -> None:
@@ -127,6 +145,54 @@ class Controller:
             await asyncio.sleep(self._config.controller.probe_retry_s / 4)
             with self._going_on("asking for probes failed"):
                 self._ask_probes()
+
+    async def _counter_loop(self) -> None:
+        """Read the switches' flow counters now and then."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            began = clock()
+            with self._going_on("reading counters failed"):
+                await self._read_counters(None, _COUNTERS_S)
+            await asyncio.sleep(max(self._config.counters.interval_s, 20 * (clock() - began)))
+
+    async def _profile_counter_loop(self) -> None:
+        """Read those of jobs that are profiled, at once when they tell of an iteration."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            await self._count.wait()
+            self._count.clear()
+            began = clock()
+            with self._going_on("reading counters failed"):
+                await self._read_counters(self._engine.counting.urgent, PROMPT_NS / 1e9)
+            await asyncio.sleep(max(_COUNTERS_GAP_S, 5 * (clock() - began)))
+
+    async def _read_counters(self, jobs: Collection[str] | None, deadline_s: float) -> None:
+        """Read what was counted of ``jobs``, or of all; a switch that is being read already is left out.
+
+        Of one that takes longer than ``deadline_s`` nothing is taken: it would be old by then.
+        """
+
+        async def read(switch: str, flows: Collection[FiveTuple]) -> dict[FiveTuple, int] | None:
+            self._being_read.add(switch)
+            try:
+                async with asyncio.timeout(deadline_s):
+                    counts = await self._fabric.read_flow_counters(switch, flows)
+            except (SwitchError, TimeoutError) as error:  # a switch that is gone is told of elsewhere
+                self._metrics.counters_unread.labels(switch).inc()
+                self._log.debug("a switch does not tell its counters", switch=switch, error=repr(error))
+                return None
+            finally:
+                self._being_read.discard(switch)
+            return {flow: sent for flow, (_, sent) in counts.items()}
+
+        asked = {
+            switch: flows
+            for switch, flows in self._engine.counting.flows(jobs).items()
+            if switch not in self._being_read
+        }
+        told = await asyncio.gather(*(read(switch, flows) for switch, flows in asked.items()))
+        readings = {switch: counts for switch, counts in zip(asked, told, strict=True) if counts is not None}
+        self._engine.on_counters(readings, time.monotonic_ns(), jobs)
 
     @contextlib.contextmanager
     def _going_on(self, event: str) -> Iterator[None]:
@@ -195,6 +261,8 @@ class Controller:
         refused, news = self._engine.on_report(host, report, arrival_ns)
         for why in (*malformed, *refused):
             self._on_refused(host, why)
+        if self._engine.counting.urgent:
+            self._count.set()
         if news:
             self._ask_probes()
             self._wake.set()
@@ -207,6 +275,7 @@ class Controller:
 
     def _on_refused(self, who: str, why: str) -> None:
         self._metrics.refused.inc()
+        self._refusals.note(who, why, time.monotonic_ns())
         self._complain("not believed", host=who, reason=why)
 
     def on_sunk(self, switch: str, report: IntReport) -> None:
@@ -242,6 +311,11 @@ class Controller:
             metrics.iterations.labels(name).set(job.progress.iterations)
             if job.t_ideal_ns is not None:
                 metrics.t_ideal.labels(name).set(job.t_ideal_ns / 1e9)
+            metrics.flagged.labels(name).set(bool(job.verdict.flagged))
+            metrics.untold.labels(name).set(job.verdict.untold)
+        self._tell_flagged(
+            {name: job.verdict.flagged for name, job in step.jobs.items() if job.verdict.flagged}
+        )
         for gone in self._shown_jobs - step.jobs.keys():
             self._log.info("job ended", job=gone)
             metrics.drop_job(gone)
@@ -251,6 +325,14 @@ class Controller:
         metrics.flows_without_path.set(self._engine.paths.pending())
         metrics.flows_unplaced.set(len(step.placement.unplaced))
         self._tell_room(step)
+
+    def _tell_flagged(self, flagged: Mapping[str, str]) -> None:
+        """Say which jobs' reports are not used, since the switches' counters speak against them."""
+        for name in flagged.keys() - self._flagged.keys():
+            self._log.warning("a job's report is not used", job=name, reason=flagged[name])
+        for name in self._flagged.keys() - flagged.keys():
+            self._log.info("a job is believed again, or gone", job=name)
+        self._flagged = flagged
 
     def _tell_room(self, step: Step) -> None:
         """Show whose flows run at the default level because a switch has no room for their entries."""

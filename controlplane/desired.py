@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Network
 
-from controlplane.config import Config, LevelsSection, SwitchSection
+from controlplane.config import Config, LevelsSection
 from controlplane.groups import Placement
 from controlplane.model import FiveTuple, Levels, Link
 from controlplane.southbound import Desired, FlowEntry, GroupLevel, LevelQueue, NextHop, Setup
+from controlplane.switch_config import SwitchSection
 
 ROCE_PORT = 4791
 
@@ -67,33 +68,40 @@ class Builder:
         self._ranking: Levels | None = None
         self._guard_us: dict[str, int] = {}
         self._flows: dict[str, dict[FiveTuple, FlowEntry]] = {}
+        self._slack_us: Mapping[str, int] = {}
 
     def untouched(self) -> dict[str, Desired]:
         """Return the wish to leave flows and ranking as they are: nothing has been heard yet."""
         return {name: Desired(setup) for name, setup in self._setups.items()}
 
-    def build(self, placement: Placement, levels: Levels) -> dict[str, Desired]:
+    def build(
+        self, placement: Placement, levels: Levels, slack_us: Mapping[str, int] | None = None
+    ) -> dict[str, Desired]:
         """Return what each switch should hold; a flow has entries only on the switches of its path.
 
+        ``slack_us`` is that of jobs, where `LevelsSection.slack_us` says that it is measured.
         The same ``placement`` object again costs what its groups cost, not what its flows cost, and with the
         same ``levels`` object it costs nothing.
         """
-        if placement is self._placement and levels is self._ranking:
+        slack_us = slack_us or {}
+        if placement is self._placement and levels is self._ranking and slack_us == self._slack_us:
             return dict(self._last)
-        self._ranking = levels
+        self._ranking, self._slack_us = levels, slack_us
+        usual_us = 0 if self._levels.slack_us == "measured" else self._levels.slack_us
         if placement is not self._placement:
             self._placement = placement
             self._guard_us = _guards(placement, self._levels)
             self._flows = _flows(placement, self._setups)
         groups: dict[str, dict[int, GroupLevel]] = {name: {} for name in self._setups}
-        entries: dict[tuple[int, int], GroupLevel] = {}  # few are different, and to make one takes a while
+        entries: dict[tuple[int, ...], GroupLevel] = {}  # few are different, and to make one takes a while
         for group in placement.groups:
             number, guard_us = placement.number[group.id], self._guard_us[group.id]
+            waits_us = slack_us.get(group.job, usual_us)
             for link, level in levels[group.id].items():
-                entry = entries.get((level, guard_us))
+                entry = entries.get((level, guard_us, waits_us))
                 if entry is None:
-                    entry = GroupLevel(level, guard_us, self._levels.slack_us)
-                    entries[level, guard_us] = entry
+                    entry = GroupLevel(level, guard_us, waits_us)
+                    entries[level, guard_us, waits_us] = entry
                 groups[link.switch][number] = entry
         for name, setup in self._setups.items():
             last, flows = self._last.get(name, Desired(setup)), self._flows[name]

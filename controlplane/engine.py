@@ -7,19 +7,22 @@ can drive it through any history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from controlplane.changes import InForce, JobChange, LevelChange
 from controlplane.config import Config
+from controlplane.counting import Counting, Readings
 from controlplane.desired import Builder
 from controlplane.flows import Flows
 from controlplane.groups import GroupKey, GroupTable, Placement
 from controlplane.int_report import IntReport
+from controlplane.measured import shares
 from controlplane.model import FiveTuple, Job, Levels
 from controlplane.origins import Origins
 from controlplane.paths import PathError, Paths, Probe
+from controlplane.plausibility import Verdict
 from controlplane.policies import POLICIES, Incidence
 from controlplane.policies.contention import job_components
 from controlplane.profiling import Profiler, State
@@ -58,6 +61,8 @@ class RankedJob:
     reason: str
     t_ideal_confidence: float | None = None
     """How far to trust ``t_ideal_ns``, from 0 to 1."""
+    verdict: Verdict = field(default_factory=Verdict)
+    """What the switches' counters say of its word."""
 
     @property
     def rate(self) -> float:
@@ -109,6 +114,7 @@ class Engine:
             {job: state.t_ideal_ns for job, state in saved.jobs.items() if state.t_ideal_ns is not None},
         )
         self._profiles = config.policy.profile and config.levels.count > 1
+        self._counting = Counting(config)
         self._builder = Builder(config)
         self._saved = saved
         self._runs: dict[str, SavedJob] = {}
@@ -149,6 +155,8 @@ class Engine:
             self._paths.add(flow)
         measured = False
         for job, iterations in observed.iterations.items():
+            if self._profiler.state(job) is State.PROFILING:
+                self._counting.told(job, now_ns)
             measured |= self._profiler.observe(job, iterations, now_ns)
         refused = list(observed.refused)
         if change.refused:
@@ -183,6 +191,16 @@ class Engine:
         if flow is None or self._flows.known[flow].host != host:
             return None
         return self._paths.not_sent(number, now_ns / 1e9)
+
+    @property
+    def counting(self) -> Counting:
+        """Which counters of the switches are to be read."""
+        return self._counting
+
+    def on_counters(self, readings: Readings, now_ns: int, jobs: Collection[str] | None = None) -> None:
+        """Take in the flow counters of some switches, those of the flows of ``jobs`` or of all."""
+        done = {name: job.done for name, job in self._progress.jobs(now_ns).items() if not job.silent}
+        self._counting.observe(readings, done, self._profiler, now_ns, jobs)
 
     def suspect_paths(self, now_ns: int) -> None:
         """Ask for all paths again: the topology may have changed."""
@@ -222,7 +240,7 @@ class Engine:
             desired = self._builder.untouched()
             changes: list[LevelChange] = []
         else:
-            desired = self._builder.build(placement, levels)
+            desired = self._builder.build(placement, levels, self._slack_us(jobs, profiling))
             reasons_of = {name: job.reason for name, job in jobs.items()}
             changes = self._in_force.follow(placement.groups, levels, reasons_of, now_ns)
         self.last = Step(now_ns, desired, jobs, placement, levels, changes, forgotten)
@@ -251,6 +269,7 @@ class Engine:
             run = self._runs.get(name) or self._earlier_runs.pop(name, None)
             if run and t0_unix_ns > run.t0_unix_ns + SAME_START_NS and job.iterations < run.iterations:
                 self._profiler.restart(name)
+                self._counting.restart(name)
             runs[name] = SavedJob(t0_unix_ns, job.iterations, None)
         self._runs = runs
 
@@ -274,6 +293,7 @@ class Engine:
             self._placed_since_ns = {
                 group.job: self._placed_since_ns.get(group.job, now_ns) for group in self._placement.groups
             }
+            self._counting.place(self._placement, progress.keys())
             self._placed_ns, self._stale = now_ns, False
         return self._placement, self._components
 
@@ -309,18 +329,28 @@ class Engine:
         ideal: dict[str, int | None] = {}
         states: dict[str, str] = {}
         notes: dict[str, str] = {}
+        verdicts: dict[str, Verdict] = {}
         for name, job in progress.items():
-            ideal[name] = self._profiler.t_ideal_ns(name) or self._config.t_ideal_ns(name)
+            verdict = verdicts[name] = self._counting.verdict(name)
+            measured_ns = self._profiler.t_ideal_ns(name)
+            ideal[name] = self._config.t_ideal_ns(name) if measured_ns is None else measured_ns
+            if measured_ns is not None:
+                ideal[name] = max(measured_ns, round(verdict.iteration_ns))
             new = self._is_new(name, now_ns)
-            jobs[name] = Job(
-                name, job.rate(ideal[name], now_ns, new=new), job.iterations, self._config.intensity(name)
-            )
+            rate = job.rate(ideal[name], now_ns, new=new, untold=verdict.untold)
+            measured = shares(None if verdict.flagged else job.timing, ideal[name])
+            intensity = self._config.intensity(name)
+            if not intensity and not self._config.policy.order:
+                intensity = measured.intensity(job.world_size)
+            jobs[name] = Job(name, rate, job.iterations + verdict.untold, intensity, *measured)
             states[name] = self._state(job, new)
             if states[name] == "silent":
                 notes[name] = "its hosts have stopped reporting; R stands still"
             elif states[name] == "no progress":
                 why = "no progress source" if job.no_source else "its log shows no iteration"
                 notes[name] = f"{why}, so it goes last"
+            elif verdict.flagged:
+                notes[name] = f"its report is not used: {verdict.flagged}"
             elif job.hung:
                 notes[name] = "its hosts say that it hangs"
             elif ideal[name] is None:
@@ -328,9 +358,29 @@ class Engine:
         texts = reasons(list(jobs.values()), components, profiling, notes)
         return {
             name: RankedJob(
-                job, jobs[name], ideal[name], states[name], texts[name], self._profiler.confidence(name)
+                job,
+                jobs[name],
+                ideal[name],
+                states[name],
+                texts[name],
+                self._profiler.confidence(name),
+                verdicts[name],
             )
             for name, job in progress.items()
+        }
+
+    def _slack_us(self, jobs: Mapping[str, RankedJob], profiling: Collection[str]) -> dict[str, int]:
+        """Return the slack of the jobs that have any, where it is to be as measured.
+
+        One that is being profiled has none: it is to be alone. Nor has one whose word is not to be believed.
+        """
+        if self._config.levels.slack_us != "measured":
+            return {}
+        return {
+            name: slack_us
+            for name, job in jobs.items()
+            if not (name in profiling or job.verdict.flagged or job.progress.silent)
+            and (slack_us := job.progress.slack_ns // 1_000_000 * 1_000)
         }
 
     def _state(self, job: JobProgress, new: bool) -> str:

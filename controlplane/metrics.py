@@ -26,6 +26,24 @@ class Metrics:
             ["job"],
             registry=registry,
         )
+        self.flagged = Gauge(
+            "leveller_job_flagged",
+            "1 while a job's report is not used, since switches' counters speak against it.",
+            ["job"],
+            registry=registry,
+        )
+        self.untold = Gauge(
+            "leveller_job_untold_iterations",
+            "Iterations that a job has done by the switches' counters and not told of.",
+            ["job"],
+            registry=registry,
+        )
+        self.counters_unread = Counter(
+            "leveller_counters_unread",
+            "Times that a switch did not tell its flow counters.",
+            ["switch"],
+            registry=registry,
+        )
         self.level_changes = Counter(
             "leveller_level_changes", "Changes of a group's levels.", ["job"], registry=registry
         )
@@ -89,7 +107,14 @@ class Metrics:
 
     def drop_job(self, job: str) -> None:
         """Remove the series of a job that is gone."""
-        for metric in (self.rate, self.iterations, self.t_ideal, self.level_changes):
+        for metric in (
+            self.rate,
+            self.iterations,
+            self.t_ideal,
+            self.flagged,
+            self.untold,
+            self.level_changes,
+        ):
             with contextlib.suppress(KeyError):
                 metric.remove(job)
 

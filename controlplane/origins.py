@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controlplane.config import SwitchSection
 from controlplane.int_report import IntReport
 from controlplane.reports import HostAddress
+from controlplane.switch_config import SwitchSection
 
 _Ports = frozenset[int]
 

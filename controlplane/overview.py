@@ -9,6 +9,7 @@ from controlplane.agents import Agent
 from controlplane.changes import JobChange
 from controlplane.config import Config
 from controlplane.engine import Engine, RankedJob, Step
+from controlplane.refusals import Refusal
 from controlplane.reports import Timing
 from controlplane.southbound import SwitchStatus
 
@@ -18,6 +19,7 @@ def status(
     engine: Engine,
     switches: Mapping[str, SwitchStatus],
     agents: Sequence[Agent],
+    refusals: Mapping[str, Refusal],
     now_ns: int,
 ) -> dict[str, object]:
     """Return the status of a controller at ``now_ns``; as of its last step where not said otherwise."""
@@ -68,6 +70,15 @@ def status(
             _switch(switch) | {"left_out": without_entry.get(name, {})} for name, switch in switches.items()
         ],
         "agents": [asdict(agent) for agent in agents],
+        "refused": [
+            {
+                "who": who,
+                "count": refusal.count,
+                "reason": refusal.reason,
+                "s_ago": (now_ns - refusal.last_ns) / 1e9,
+            }
+            for who, refusal in refusals.items()
+        ],
     }
 
 
@@ -94,6 +105,9 @@ def _job(job: RankedJob, now_ns: int) -> dict[str, object]:
         "t_ideal_s": None if job.t_ideal_ns is None else job.t_ideal_ns / 1e9,
         "t_ideal_confidence": job.t_ideal_confidence,
         "elapsed_s": (now_ns - job.progress.t0_ns) / 1e9,
+        "checked": job.verdict.checked,
+        "flagged": job.verdict.flagged or None,
+        "untold": job.verdict.untold,
         "state": job.state,
         "reason": job.reason,
         "hosts": list(job.progress.hosts),

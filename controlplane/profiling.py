@@ -15,7 +15,8 @@ Choices that the paper leaves open:
   ``2 window - 1`` agree to within ``tolerance``, the fastest first (`leveller.robust.agreeing`); the median
   of those that do is T_ideal. So warm-up and compilation pass before it is measured, and a checkpoint or an
   evaluation in between neither counts nor begins the measurement anew. After ``max_iterations`` or ``max_s``
-  the fastest one seen is taken; with none seen, the job keeps what it had until its next turn.
+  the fastest one seen is taken; with none seen, the job keeps what it had until its next turn. It lasts
+  ``min_s`` at least: the switches' counters are read meanwhile (`controlplane.plausibility`).
 - How sure that is, is said (`Profiler.confidence`): 1 for a given T_ideal, what the spread of those that
   agree makes of it for a measured one, 0 where the fastest had to do.
 - A job whose log is not found has its turn too while it is new (``max_s`` from when its flows are placed),
@@ -104,6 +105,8 @@ class Profiler:
             if iteration.end_ns - iteration.duration_ns < state.since_ns:
                 continue
             state.samples.append(iteration.duration_ns)
+            if now_ns - state.since_ns < self._settings.min_s * 1e9:
+                continue
             stable = agreeing(state.samples[1 - 2 * window :], window, self._settings.tolerance)
             if stable:
                 measured = estimate(stable)

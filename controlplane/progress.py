@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from controlplane.measured import slack_ns
 from controlplane.reports import MAX_JOBS, HostReport, JobReport, Timing
 
 MIN_ITERATION_NS = 100_000
@@ -23,6 +24,8 @@ KEEP_OVER = 64
 """Most jobs that are over and remembered."""
 SAME_START_NS = 5 * 10**9
 """Starts that differ by no more are taken for the same start."""
+RESTART_NS = 150 * 10**9
+"""A job that is over may go on, from its old start, within so long: agents give a launcher two minutes."""
 
 
 def rate(iterations: int, t_ideal_ns: float, elapsed_ns: float) -> float:
@@ -73,9 +76,20 @@ class JobProgress:
     """By how many ``estimated`` may be wrong."""
     hung: bool = False
     """It runs, and has completed no iteration for many times an iteration's time."""
+    world_size: int = 0
+    """Its ranks; 0: not known."""
+    slack_ns: int = 0
+    """For how long each of its bursts may wait, as far as that is sure: see `controlplane.measured`."""
 
-    def rate(self, t_ideal_ns: float | None, now_ns: int, *, new: bool) -> float:
+    @property
+    def done(self) -> int:
+        """Iterations, those that are only estimated included."""
+        return self.iterations + self.estimated
+
+    def rate(self, t_ideal_ns: float | None, now_ns: int, *, new: bool, untold: int = 0) -> float:
         """Return R at ``now_ns``; while the job is silent, R as it was when it was last heard.
+
+        ``untold``: iterations that it has done by the switches' counters, on top of those it told of.
 
         Without ``t_ideal_ns`` the job's fastest iteration stands for it. A job of which nothing can be told
         (no log, or iterations but no duration yet) counts as R = 1: it goes last, for hiding progress must
@@ -87,8 +101,7 @@ class JobProgress:
         ideal = self.fastest_ns if t_ideal_ns is None else t_ideal_ns
         if ideal is None or not self.has_source:
             return 1.0
-        done = self.iterations + self.estimated
-        return rate(done, ideal, (self.heard_ns if self.silent else now_ns) - self.t0_ns)
+        return rate(self.done + untold, ideal, (self.heard_ns if self.silent else now_ns) - self.t0_ns)
 
 
 class Over(NamedTuple):
@@ -119,6 +132,8 @@ class _OnHost:
     hung: bool = False
     brief_flows: int = 0
     communicators: int = 0
+    world_size: int = 0
+    slack_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -126,6 +141,29 @@ class _Host:
     heard_ns: int
     monotonic_ns: int = 0
     jobs: dict[str, _OnHost] = field(default_factory=dict)
+    gone: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """t0 of the jobs that were here, and when they went."""
+
+    def drop(self, job: str, now_ns: int) -> bool:
+        """Drop a job; return whether it was there."""
+        if (state := self.jobs.pop(job, None)) is None:
+            return False
+        self.gone = {name: went for name, went in self.gone.items() if now_ns - went[1] <= RESTART_NS}
+        if len(self.gone) < MAX_JOBS:
+            self.gone[job] = state.t0_ns, now_ns
+        return True
+
+    def earliest_ns(self, job: str, now_ns: int, heard_ns: int | None) -> int | None:
+        """Return the earliest start that is believed of ``job``; None: any.
+
+        One that was not here when the host was last heard, at ``heard_ns``, has not run for longer, whatever
+        its host says; one that was here has not begun before what was said then.
+        """
+        if job in self.jobs:
+            return self.jobs[job].t0_ns
+        if job in self.gone and now_ns - self.gone[job][1] <= RESTART_NS:
+            return self.gone[job][0]
+        return None if heard_ns is None else heard_ns - SAME_START_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +192,7 @@ class Progress:
 
     def observe(self, host: str, report: HostReport, arrival_ns: int) -> Observed:
         """Take in a report of ``host`` that arrived at ``arrival_ns``."""
+        last_heard_ns = self._hosts[host].heard_ns if host in self._hosts else None
         known = self._hosts.setdefault(host, _Host(arrival_ns))
         if report.monotonic_ns < known.monotonic_ns and not report.full:
             return Observed({}, ["the agent's clock went back"], news=False, believed=False)
@@ -163,7 +202,7 @@ class Progress:
         news = False
         for job in report.jobs:
             if not job.running:
-                if known.jobs.pop(job.job, None) is not None:
+                if known.drop(job.job, arrival_ns):
                     news = True
                     self._note_over(host, job, arrival_ns)
                 continue
@@ -172,7 +211,8 @@ class Progress:
                 refused.append(f"job {job.job!r}: {problem}")
                 continue
             before = known.jobs.get(job.job)
-            known.jobs[job.job] = _merge(before, job, arrival_ns - report.monotonic_ns)
+            earliest_ns = known.earliest_ns(job.job, arrival_ns, last_heard_ns)
+            known.jobs[job.job] = _merge(before, job, arrival_ns - report.monotonic_ns, earliest_ns)
             if before is None:
                 news = True
                 self.over.pop(job.job, None)
@@ -180,7 +220,7 @@ class Progress:
                 iterations[job.job] = _stamp(job, arrival_ns - report.monotonic_ns)
         if report.full:
             for gone in known.jobs.keys() - {job.job for job in report.jobs}:
-                del known.jobs[gone]
+                known.drop(gone, arrival_ns)
                 news = True
         return Observed(iterations, refused, news)
 
@@ -224,6 +264,8 @@ class Progress:
             estimated=furthest.estimated,
             estimated_error=furthest.estimated_error,
             hung=furthest.hung,
+            world_size=max(state.world_size for _, _, state in hosts),
+            slack_ns=next((state.slack_ns for _, _, state in sources if state.timing), 0),
         )
 
     def _note_over(self, host: str, job: JobReport, now_ns: int) -> None:
@@ -273,10 +315,14 @@ class Progress:
         return None
 
 
-def _merge(before: _OnHost | None, job: JobReport, offset_ns: int) -> _OnHost:
-    """Update a host's view of a job; ``offset_ns`` turns the agent's clock into the controller's."""
+def _merge(before: _OnHost | None, job: JobReport, offset_ns: int, earliest_ns: int | None) -> _OnHost:
+    """Update a host's view of a job; ``offset_ns`` turns the agent's clock into the controller's.
+
+    ``earliest_ns``: see `_Host.earliest_ns`.
+    """
     if before is None or abs(job.started_ns - before.started_ns) > SAME_START_NS:
-        before = _OnHost(job.started_ns, job.started_ns + offset_ns)
+        t0_ns = job.started_ns + offset_ns
+        before = _OnHost(job.started_ns, t0_ns if earliest_ns is None else max(t0_ns, earliest_ns))
     durations = list(job.iteration_ns)
     if before.fastest_ns is not None:
         durations.append(before.fastest_ns)
@@ -294,6 +340,8 @@ def _merge(before: _OnHost | None, job: JobReport, offset_ns: int) -> _OnHost:
         hung=job.hung,
         brief_flows=job.brief_flows,
         communicators=job.communicators,
+        world_size=job.world_size,
+        slack_ns=slack_ns(job.timing, before.slack_ns),
     )
 
 

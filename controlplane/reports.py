@@ -50,6 +50,8 @@ class Timing(NamedTuple):
     """How long a communication can wait without making the iteration longer."""
     slack_confirmed: bool = False
     """False: the slack is at least that."""
+    bursts: int = 0
+    """In an iteration; 0: unknown."""
 
 
 class JobReport(NamedTuple):
@@ -79,6 +81,8 @@ class JobReport(NamedTuple):
     """Connections to the job's peers that were gone before the host listed them."""
     communicators: int = 0
     """NCCL's, where the job loads the profiler plugin."""
+    world_size: int = 0
+    """Ranks in the whole job; 0: not known."""
 
 
 class FlowReport(NamedTuple):
@@ -169,6 +173,7 @@ def decode(report: agent_pb2.Report, addresses: Set[HostAddress]) -> tuple[HostR
                 timing=_decode_timing(job.timing) if job.HasField("timing") else None,
                 brief_flows=job.brief_flows,
                 communicators=len(job.communicators),
+                world_size=job.world_size,
                 log_format=_word(job.log_format),
                 source=_word(job.source),
                 estimated=job.estimated,
@@ -283,6 +288,7 @@ def _decode_timing(message: agent_pb2.Timing) -> Timing | None:
         communication_ns,
         slack_ns,
         message.slack_confirmed,
+        message.bursts,
     )
 
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from controlplane.check_switch import ask
-from controlplane.config import SwitchSection
 from controlplane.findings import Finding
+from controlplane.switch_config import SwitchSection
 from leveller.errors import UserError
 
 REQUIREMENTS = "p4runtime-shell.txt"

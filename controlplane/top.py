@@ -19,6 +19,8 @@ from leveller.errors import UserError
 from leveller.text import printable
 
 REFRESH_S = 1.0
+REFUSED = 3
+"""Hosts and peers of which something was refused that are shown, the latest first."""
 
 Status = Mapping[str, Any]
 
@@ -65,8 +67,10 @@ def render(status: Status, height: int) -> Group:
         f" {len(jobs)} jobs, {len(status['flows'])} flows in {len(status['groups'])} groups,"
         f" {len(status['agents'])} agents"
     )
-    room = max(5, height - len(switches) - 8)
-    return Group(head, _jobs(jobs, _levels(status["groups"]), room), _switches(switches))
+    refused = sorted(status.get("refused", ()), key=lambda who: who["s_ago"])[:REFUSED]
+    room = max(5, height - len(switches) - len(refused) - 8)
+    parts: list[Text | Table] = [head, _jobs(jobs, _levels(status["groups"]), room), _switches(switches)]
+    return Group(*parts, *([_refused(refused)] if refused else []))
 
 
 def _levels(groups: Sequence[Status]) -> dict[str, tuple[int, int]]:
@@ -90,8 +94,9 @@ def _jobs(jobs: Sequence[Status], levels: Mapping[str, tuple[int, int]], room: i
         level = "-" if low is None else str(low) if low == high else f"{low}-{high}"
         rate = "-" if job["R"] is None else f"{job['R']:.3f}"
         source = job.get("format") or "-"
-        words = (job["id"], rate, _iterations(job), level, job["state"], source, job["reason"])
-        table.add_row(*(Text(printable(word)) for word in words))
+        state = "flagged" if job.get("flagged") else job["state"]
+        words = (job["id"], rate, _iterations(job), level, state, source, job["reason"])
+        table.add_row(*(Text(printable(word)) for word in words), style="red" if job.get("flagged") else "")
     if len(ordered) > room:
         table.add_row(Text(f"and {len(ordered) - room} more", style="dim"))
     return table
@@ -102,6 +107,16 @@ def _iterations(job: Status) -> str:
     estimated = job.get("estimated")
     more = f"+{estimated}±{job['estimated_error']}" if estimated else ""
     return f"{job['iterations']}{more}"
+
+
+def _refused(refused: Sequence[Status]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column, justify in (("refused of", "left"), ("times", "right"), ("s ago", "right"), ("last", "left")):
+        table.add_column(column, justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+    for who in refused:
+        words = (who["who"], str(who["count"]), f"{who['s_ago']:.0f}", who["reason"])
+        table.add_row(*(Text(printable(word)) for word in words), style="red")
+    return table
 
 
 def _switches(switches: Sequence[Status]) -> Table:

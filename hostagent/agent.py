@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+import resource
 import time
 import uuid
 from ipaddress import ip_address
-from pathlib import Path
 
 import structlog
 
-from hostagent.config import AgentSection
+from hostagent.config import AgentSection, in_unit
 from hostagent.interface import find
 from hostagent.nccl.receiver import Receiver
 from hostagent.observer import Observer
@@ -23,12 +22,17 @@ from leveller import __version__
 from leveller.errors import UserError
 from leveller.signals import stop_signals
 
+OPEN_FILES = 65_536
+"""Files that may be open, where the hard limit allows that."""
+
 
 async def run(config: AgentSection) -> None:
     """Run the agent until SIGINT or SIGTERM, or until cancelled; leave nothing behind.
 
     Raises UserError for what the configuration asks and the host does not have.
     """
+    config = in_unit(config)
+    _allow_open_files()
     port = find(config.interface, config.addresses)
     gateway_mac = bytes.fromhex(config.gateway_mac.replace(":", "")) if config.gateway_mac else None
     sender = ProbeSender(port, gateway_mac)
@@ -70,7 +74,7 @@ async def run(config: AgentSection) -> None:
         raise
     own = identity(port.addresses)
     sessions += [
-        ControllerSession(target, own, state, sender.send, config.report_ms / 1000)
+        ControllerSession(target, own, state, sender.send, config.report_ms / 1000, config.tls)
         for target in config.controllers
     ]
     structlog.get_logger().info(
@@ -88,11 +92,17 @@ async def run(config: AgentSection) -> None:
         sender.close()
 
 
+def _allow_open_files() -> None:
+    """Take as many descriptors as may be: tenants' logs, namespaces and processes take some each."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _nccl_receiver(config: AgentSection) -> Receiver | None:
     """Open the socket for NCCL's plugins where there is to be one."""
-    runtime = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
-    path = config.nccl_socket or (Path(runtime) / "nccl.sock" if runtime else None)
-    return Receiver(path, str(config.proc)) if path else None
+    return Receiver(config.nccl_socket, str(config.proc)) if config.nccl_socket else None
 
 
 async def _until_stopped(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from pathlib import Path
@@ -14,6 +15,8 @@ from hostagent.flows.rdma import COMMAND, SYSFS
 from hostagent.logs import FORMATS
 from hostagent.logs.custom import custom
 from leveller.config import Section
+from leveller.errors import UserError
+from leveller.tls import TlsSection
 
 
 def _host(text: str) -> str:
@@ -62,6 +65,13 @@ class FormatSection(Section):
 Milliseconds = Annotated[int, Field(ge=5, le=10_000)]
 
 
+class AgentTlsSection(TlsSection):
+    """The ``[agent.tls]`` table."""
+
+    server_name: Annotated[str, AfterValidator(_host)] | None = None
+    """The name in the controllers' certificates, where it is not each one's address."""
+
+
 class AgentSection(Section):
     """The ``[agent]`` table."""
 
@@ -71,6 +81,8 @@ class AgentSection(Section):
         tuple[Annotated[str, AfterValidator(_controller)], ...], Field(min_length=1, max_length=16)
     ]
     """Every controller's address; each gets every report."""
+    tls: AgentTlsSection | None = None
+    """Mutual TLS with the controllers; None: in plain text."""
     interface: Annotated[str, Field(min_length=1, max_length=15)]
     """The data interface."""
     addresses: tuple[IPv4Address | IPv6Address, ...] = ()
@@ -90,7 +102,8 @@ class AgentSection(Section):
     formats: tuple[FormatSection, ...] = ()
     """Log formats of the user's own, tried before the known ones."""
     report_socket: Annotated[str, Field(max_length=107)] = ""
-    """Where training code tells of its progress (hostagent.report): a path; else the abstract socket."""
+    """Where training code tells of its progress (hostagent.report): a path; where it is not given,
+    ``report.sock`` in the runtime directory of the systemd unit, or the abstract socket."""
     hung_after: Annotated[float, Field(ge=2)] = 20.0
     """A job hangs that shows no iteration for so many times the longest recent time between two lines .."""
     hung_min_s: Annotated[float, Field(ge=1)] = 60.0
@@ -98,6 +111,9 @@ class AgentSection(Section):
     nccl_socket: Path | None = None
     """Where jobs that load our NCCL plugin tell of themselves; where it is not given, ``nccl.sock`` in the
     runtime directory of the systemd unit, or nowhere."""
+    state_file: Path | None = None
+    """Where what is known of jobs is kept over a restart of the agent; where it is not given, ``agent.json``
+    in the state directory of the systemd unit, or nowhere."""
     rdma_command: Annotated[tuple[str, ...], Field(min_length=1)] = COMMAND
     """What prints the RDMA queue pairs as ``rdma -j resource show qp`` does."""
     rdma_devices: Path = SYSFS
@@ -118,6 +134,42 @@ class AgentConfig(Section):
     agent: AgentSection
 
 
+def in_unit(agent: AgentSection) -> AgentSection:
+    """Return ``agent`` with the files that it does not name in the directories of its systemd unit."""
+    files: dict[str, object] = {}
+    for field, kind, name in (
+        ("nccl_socket", "RUNTIME", "nccl.sock"),
+        ("report_socket", "RUNTIME", "report.sock"),
+        ("state_file", "STATE", "agent.json"),
+    ):
+        directory = os.environ.get(f"{kind}_DIRECTORY", "").partition(":")[0]
+        if directory and not getattr(agent, field):
+            path = Path(directory) / name
+            files[field] = str(path) if field == "report_socket" else path
+    return agent.model_copy(update=files)
+
+
 def load(path: Path) -> AgentSection:
     """Read ``path``. Raises UserError naming the file, the field and the mend."""
-    return leveller.config.load(path, AgentConfig).agent
+    agent = leveller.config.load(path, AgentConfig).agent
+    if agent.tls is not None:
+        try:
+            _check_certificate(agent, agent.tls)
+        except UserError as error:
+            raise UserError(f"{path}: {error.what}", error.mend) from None
+    return agent
+
+
+def _check_certificate(agent: AgentSection, tls: AgentTlsSection) -> None:
+    """Raise UserError where the controllers would refuse the agent, or a part of what it is to say."""
+    names = tls.check("agent.tls", "client")
+    if not names.is_host(agent.host):
+        raise UserError(
+            f"agent.tls.cert: {tls.cert} is for {names}, not for agent.host = {agent.host}",
+            "give this host its own, with its name as DNS subject alternative name",
+        )
+    if outside := ", ".join(sorted(map(str, set(agent.addresses) - names.addresses))):
+        raise UserError(
+            f"agent.tls.cert: {tls.cert} does not have {outside} of agent.addresses",
+            "have it signed with each address as IP subject alternative name",
+        )

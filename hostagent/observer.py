@@ -23,8 +23,9 @@ from hostagent.jobs.tracker import JobTracker
 from hostagent.logs import FORMATS
 from hostagent.logs.custom import custom
 from hostagent.logs.watch import Watcher
+from hostagent.memory import Memory
 from hostagent.nccl.communicators import Communicators
-from hostagent.nccl.messages import Connection
+from hostagent.nccl.messages import Connection, End
 from hostagent.nccl.receiver import Receiver
 from hostagent.pacing import Pacer
 from hostagent.state import HostState
@@ -32,7 +33,10 @@ from hostagent.timing_recorder import Timings
 from leveller.errors import UserError
 
 SHARE = 0.01
-"""Of a core, at most, for each kind of looking: lists of processes, of open files, of connections."""
+"""Of a core, at most, for each kind of looking: lists of processes, of open files .."""
+
+FLOWS_SHARE = 0.015
+""".. and of connections, nearly all of which is the kernel's work: 10,000 are listed once a second."""
 
 NS_PER_MS = 1_000_000
 
@@ -42,6 +46,9 @@ LIVELY_NS = 1_000 * NS_PER_MS
 IDLE_NS = 5_000 * NS_PER_MS
 """How often they are listed when none has: only the flows are looked at in between, each by itself."""
 
+KEEP_NS = 2_000 * NS_PER_MS
+"""How often what is known is kept: all that comes later is in the logs, unless they are truncated, too."""
+
 READ_SHARE = 0.25
 """Of a core, at most, for reading logs whose lines take long .."""
 
@@ -50,6 +57,9 @@ DEAR_NS = 20 * NS_PER_MS
 
 SEARCH_BURST_NS = 30_000 * NS_PER_MS
 """So long without a search for logs the next one's steps make up for: a new job's is to be found soon."""
+
+MAX_ADDRESSES = 64
+"""Most addresses that controllers let one host speak for."""
 
 MAX_LOOKUPS = 256
 """With more flows than that, listing all connections is cheaper."""
@@ -66,6 +76,8 @@ class Observer:
         on_addresses: Callable[[tuple[bytes, ...]], None] = lambda _: None,
     ) -> None:
         """Open what observing needs. Raises OSError without inet_diag or a proc at ``config.proc``.
+
+        What is known of jobs goes on where an agent before this one has kept it in ``config.state_file``.
 
         ``on_addresses`` is told the addresses to speak for when they are others than ``port``'s: containers
         with addresses of their own have come or gone.
@@ -87,18 +99,21 @@ class Observer:
         for source in (self._watcher, self._reports):
             if source is not None:
                 self._ready.register(source, select.EPOLLIN)
+        self._memory = Memory(config.state_file, proc) if config.state_file is not None else None
+        self._keep_pace = Pacer(KEEP_NS, SHARE)
         self._jobs = JobTracker(
             proc,
             self._watcher,
             (*(custom(section.name, section.pattern) for section in config.formats), *FORMATS),
             config.logs,
             Patience(config.hung_after, int(config.hung_min_s * 1e9)),
+            self._memory.recall() if self._memory is not None else (),
         )
         self._poll_ns = config.poll_ms * NS_PER_MS
         self._read_ns = sys.maxsize
         self._rested_ns = 0  # no log is read before: the last time took long
         self._communicators = Communicators()
-        self._flows = FlowTracker(port.addresses, self._communicators.of_socket)
+        self._flows = FlowTracker(port.addresses, self._communicators.of_socket, self._processes.user_of)
         self._queue_pairs = QueuePairs(config.rdma_command, config.rdma_devices)
         self._paired: list[JobQueuePair] = []
         self._namespaces = Namespaces(proc)
@@ -108,14 +123,17 @@ class Observer:
         self._scan_pace = Pacer(config.scan_ms * NS_PER_MS, SHARE)
         self._lively_until_ns = 0  # as long as connections come and go, or bytes, they are listed each time
         self._list_ns = 0
-        self._flow_pace = Pacer(config.flows_ms * NS_PER_MS, SHARE)
+        self._flow_pace = Pacer(config.flows_ms * NS_PER_MS, FLOWS_SHARE)
         self._search_pace = Pacer(0, SHARE, burst_ns=LIVELY_NS)
         self._log_pace = Pacer(0, SHARE, burst_ns=SEARCH_BURST_NS)
         self._log = structlog.get_logger()
         self._said_denied = False
+        self._crowded: set[int] = set()
 
     def close(self) -> None:
-        """Close every file and socket."""
+        """Keep what is known, and close every file and socket."""
+        if self._memory is not None:
+            self._memory.keep(self._jobs.remember())
         self._namespaces.close()
         self._queue_pairs.close()
         self._jobs.close()
@@ -155,6 +173,9 @@ class Observer:
             self._read_logs(now_ns)
         if scans:
             self._check(now_ns)
+            if self._memory is not None and self._keep_pace.due(now_ns):
+                with self._keep_pace.run(now_ns):
+                    self._memory.keep(self._jobs.remember())
         if self._flow_pace.due(now_ns):
             with self._flow_pace.run(now_ns):
                 self._look_at_flows(now_ns)
@@ -193,8 +214,8 @@ class Observer:
         if self._namespaces.overflows and not self._said_overflow:
             self._said_overflow = True
             self._log.warning("connections come and go faster than brief ones can be counted")
-        connections = self._namespaces.connections(self._flows.ignored, known)
-        changes = self._flows.update(connections, lambda: self._find_owners(now_ns), now_ns)
+        listing = self._namespaces.connections(self._flows.ignored, known)
+        changes = self._flows.update(listing, lambda: self._find_owners(now_ns), now_ns)
         if changes.opened or changes.closed:
             self._lively_until_ns = now_ns + LIVELY_NS
         self._flows_changed(changes, now_ns)
@@ -202,7 +223,7 @@ class Observer:
             self._state.brief_changed(job, brief)
 
     def _flows_changed(self, changes: Changes, now_ns: int) -> None:
-        self._timings.looked(self._flows.flows, now_ns)
+        self._timings.looked(changes.sent, now_ns)
         self._state.flows_changed(changes, self._flows.flows)
 
     def _scan(self, now_ns: int) -> None:
@@ -229,9 +250,16 @@ class Observer:
                     self._log.info(
                         "job found", job=job.id, world_size=job.world_size, ranks_here=job.local_ranks
                     )
+        users = {pid: process.user for pid, process in self._processes.processes.items()}
         # A process may enter another namespace after it has been found (`ip netns exec`, container runtimes).
-        if self._namespaces.follow(self._processes.processes):
+        if self._namespaces.follow(users):
             self._speak_for_containers()
+        if crowded := (self._processes.crowded | self._flows.crowded) - self._crowded:
+            self._crowded |= crowded
+            self._log.warning(
+                "users have more jobs or flows than one may, the rest are not reported",
+                users=",".join(map(str, sorted(crowded))),
+            )
         if self._processes.denied and not self._said_denied and not sees_everyone():
             self._said_denied = True
             self._log.warning(
@@ -264,7 +292,7 @@ class Observer:
         """Take in what NCCL's plugins have told ``receiver``."""
         for told in receiver.drain(self._processes.processes):
             self._communicators.see(told.pid, told.job, told.message)
-            if isinstance(told.message, Connection):
+            if isinstance(told.message, Connection | End):
                 self._flows.retell()
 
     def _look_at_queue_pairs(self, now_ns: int) -> None:
@@ -280,18 +308,20 @@ class Observer:
     def _speak_for_containers(self) -> None:
         """Take the addresses of jobs' own namespaces for the host's where the fabric routes them."""
         foreign = self._namespaces.foreign_addresses
-        routed = {address for address in foreign if any(ip_address(address) in net for net in self._networks)}
-        addresses = (*self._port.addresses, *sorted(routed - set(self._port.addresses)))
+        routed = [address for address in foreign if any(ip_address(address) in net for net in self._networks)]
+        spoken_for = [address for address in routed if address not in self._port.addresses]
+        most = MAX_ADDRESSES - len(self._port.addresses)
+        addresses = (*self._port.addresses, *sorted(spoken_for[: max(0, most)]))
         if frozenset(addresses) != self._flows.addresses:
             self._flows.speak_for(addresses)
             self._on_addresses(addresses)
-        if unrouted := foreign - routed - self._unrouted:
+        if unrouted := frozenset(foreign) - frozenset(addresses) - self._unrouted:
             self._log.warning(
                 "flows from containers' addresses are not reported",
                 addresses=",".join(sorted(str(ip_address(address)) for address in unrouted)),
                 mend="if the fabric routes them as they are, name their network in agent.container_networks",
             )
-        self._unrouted = foreign - routed
+        self._unrouted = frozenset(foreign) - frozenset(addresses)
 
     def _find_owners(self, now_ns: int) -> Mapping[int, str] | None:
         """Find whose the new connections are: a new process may be, so look for those first."""

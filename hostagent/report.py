@@ -10,9 +10,9 @@ It sends one datagram to the agent on this host, never waits, and does nothing w
 cannot break or delay training. Only the standard library is needed, so this one file may also be copied.
 Every rank may call it, or only one; a count that goes back is a rollback to a checkpoint.
 
-The agent listens on the abstract Unix socket ``leveller-agent`` of its network namespace. A container with a
-network namespace of its own needs the agent's ``report_socket`` as a path that is mounted in it and named by
-the environment variable LEVELLER_AGENT_SOCKET.
+The agent listens at PATH where it is a systemd unit, else on the abstract Unix socket ``leveller-agent`` of
+its network namespace, which any tenant could take before it does. A container needs the agent's
+``report_socket`` mounted at PATH, or elsewhere and named by the environment variable LEVELLER_AGENT_SOCKET.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ import os
 import socket
 import time
 
+PATH = "/run/leveller/report.sock"
+"""The agent's socket in the runtime directory of its systemd unit."""
+
 ABSTRACT = "\0leveller-agent"
-"""Name of the agent's socket where it is given none."""
+"""Name of the agent's socket where it is given none and has no such directory."""
 
 VARIABLE = "LEVELLER_AGENT_SOCKET"
 
@@ -68,7 +71,7 @@ class _Reporter:
 def _connect() -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
     try:
-        made.connect(os.environ.get(VARIABLE) or ABSTRACT)
+        made.connect(os.environ.get(VARIABLE) or (PATH if os.path.exists(PATH) else ABSTRACT))
     except OSError:
         made.close()
         raise

@@ -8,15 +8,18 @@ import random
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import grpc
 import structlog
 from leveller_proto import agent_pb2 as pb
 from leveller_proto import agent_pb2_grpc
 
+from hostagent.config import AgentTlsSection
 from hostagent.flows.connection import FiveTuple
 from hostagent.probe.packet import ProbeSpec
 from hostagent.state import HostState
+from leveller.errors import UserError
 
 PROTOCOL_VERSION = 1
 
@@ -74,10 +77,17 @@ class ControllerSession:
     """
 
     def __init__(
-        self, target: str, identity: Identity, state: HostState, prober: Prober, interval_s: float
+        self,
+        target: str,
+        identity: Identity,
+        state: HostState,
+        prober: Prober,
+        interval_s: float,
+        tls: AgentTlsSection | None = None,
     ) -> None:
-        """``interval_s`` is the longest time that a change waits for a Report."""
+        """``interval_s`` is the longest time that a change waits for a Report; no ``tls``: plain text."""
         self.target = target
+        self._tls = tls
         self._identity = identity
         self._state = state
         self._prober = prober
@@ -88,6 +98,7 @@ class ControllerSession:
         self._renewed = asyncio.Event()
         self._log = structlog.get_logger().bind(controller=target)
         self._welcomed = False
+        self._unsaid: set[IPv4Address | IPv6Address] = set()
 
     def wake(self) -> None:
         """Have a Report sent at once."""
@@ -110,10 +121,10 @@ class ControllerSession:
             self._welcomed = False
             try:
                 reason = await self._connect()
-            except (ProtocolError, TimeoutError) as error:
+            except (ProtocolError, TimeoutError, UserError) as error:
                 reason = str(error) or "no connection"
             except grpc.aio.AioRpcError as error:
-                reason = f"{error.code().name}: {error.details()}"
+                reason = f"{error.code().name}: {error.details()}{self._hint(error.details() or '')}"
             if self._welcomed:
                 retry_s, told = FIRST_RETRY_S, False
             if not told:
@@ -125,8 +136,13 @@ class ControllerSession:
     async def _connect(self) -> str:
         """Serve one stream; return why it ended."""
         self._renewed.clear()
-        async with grpc.aio.insecure_channel(self.target, options=_OPTIONS) as channel:
-            await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
+        async with self._channel() as channel:
+            try:
+                await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
+            except TimeoutError:
+                # Only a call that fails says why.
+                if channel.get_state() is not grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                    raise
             self._heartbeat_s = HEARTBEAT_S
             answers: Answers = asyncio.Queue(MAX_ANSWERS)
             call = agent_pb2_grpc.AgentsStub(channel).Connect(self._messages(answers))
@@ -142,6 +158,35 @@ class ControllerSession:
             if reader in done and not reader.cancelled():
                 reader.result()
             return "it closed the stream" if reader in done else "this host has other addresses now"
+
+    def _hint(self, details: str) -> str:
+        """Say what else to look at where the peer has hung up without a word."""
+        if "Socket closed" not in details:
+            return ""
+        return "; where it wants TLS, give [agent.tls]" if self._tls is None else "; see that it knows our CA"
+
+    def _channel(self) -> grpc.aio.Channel:
+        """Return a new channel; the PEM files are read anew, as certificates are replaced now and then.
+
+        Raises UserError for files that cannot be used any more.
+        """
+        if self._tls is None:
+            return grpc.aio.insecure_channel(self.target, options=_OPTIONS)
+        names = self._tls.check("agent.tls", "client")
+        outside = set(map(ip_address, self._identity.addresses)) - names.addresses
+        if outside and outside != self._unsaid:
+            self._log.warning(
+                "the certificate does not have all addresses; controllers believe nothing of these",
+                addresses=", ".join(sorted(map(str, outside))),
+            )
+        self._unsaid = outside
+        credentials = grpc.ssl_channel_credentials(
+            self._tls.ca.read_bytes(), self._tls.key.read_bytes(), self._tls.cert.read_bytes()
+        )
+        options: list[tuple[str, int | str]] = list(_OPTIONS)
+        if self._tls.server_name is not None:
+            options.append(("grpc.ssl_target_name_override", self._tls.server_name))
+        return grpc.aio.secure_channel(self.target, credentials, options=options)
 
     async def _read(self, call: AsyncIterable[pb.ControllerMessage], answers: Answers) -> None:
         async for message in call:

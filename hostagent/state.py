@@ -17,9 +17,9 @@ from typing import Protocol, TypeVar
 from leveller_proto import agent_pb2 as pb
 
 from hostagent.flows.connection import FiveTuple
-from hostagent.flows.kind import FlowKind
+from hostagent.flows.flow import Flow, FlowKind
 from hostagent.flows.rdma import JobQueuePair
-from hostagent.flows.tracker import Brief, Changes, Flow
+from hostagent.flows.tracker import Brief, Changes
 from hostagent.jobs.health import Health
 from hostagent.jobs.job import TrackedJob
 from hostagent.logs.counter import IterationCounter
@@ -157,6 +157,7 @@ class HostState:
             communication_ns=timing.communication_ns,
             slack_ns=timing.slack_ns,
             slack_confirmed=timing.slack_confirmed,
+            bursts=timing.bursts,
         )
         if (record := self._jobs.get(job)) is not None and record.measured.timing != message:
             record.measured.timing.CopyFrom(message)

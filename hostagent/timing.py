@@ -22,6 +22,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import median
 from typing import NamedTuple
 
@@ -70,13 +71,8 @@ class Timing:
     slack_ns: int | None = None
     slack_confirmed: bool = False
     """False: the slack is at least that."""
-
-    @property
-    def compute_ns(self) -> int | None:
-        """The rest of the iteration."""
-        if self.communication_ns is None:
-            return None
-        return max(0, self.iteration_ns - self.communication_ns)
+    bursts: int = 0
+    """In an iteration of ordinary length; 0: not to be told."""
 
 
 def measure(iterations: Sequence[Iteration], bursts: Sequence[Burst], resolution_ns: int) -> Timing | None:
@@ -101,11 +97,8 @@ def measure(iterations: Sequence[Iteration], bursts: Sequence[Burst], resolution
     if len(covered) < LEAST:
         return timing
     ordinary_ns = length_ns * (1 + TOLERANCE)
-    sent = [
-        sum(burst.end_ns - burst.start_ns for burst in inside)
-        for iteration, inside in covered
-        if iteration.duration_ns <= ordinary_ns
-    ]
+    ordinary = [inside for iteration, inside in covered if iteration.duration_ns <= ordinary_ns]
+    sent = [sum(burst.end_ns - burst.start_ns for burst in inside) for inside in ordinary]
     gaps = [(iteration.duration_ns, iteration.end_ns - inside[-1].end_ns) for iteration, inside in covered]
     slack_ns, confirmed = slack(gaps, ordinary_ns, resolution_ns)
     return Timing(
@@ -116,6 +109,7 @@ def measure(iterations: Sequence[Iteration], bursts: Sequence[Burst], resolution
         min(length_ns, round(median(sent))) if sent else None,
         slack_ns,
         confirmed,
+        ceil(median(map(len, ordinary))) if ordinary else 0,
     )
 
 

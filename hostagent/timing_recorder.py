@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 
-from hostagent.flows.connection import FiveTuple
-from hostagent.flows.kind import FlowKind
-from hostagent.flows.tracker import Flow
+from hostagent.flows.tracker import Sent
 from hostagent.timing import Iteration, Timing, measure
 from hostagent.timing_bursts import BurstFinder
 
@@ -17,6 +15,8 @@ KEEP = 64
 MEASURE_NS = 1_000_000_000
 """Shortest time between two measurements."""
 
+NOTHING = Sent(0, 0)
+
 
 class JobTiming:
     """The last iterations and bursts of one job."""
@@ -24,7 +24,6 @@ class JobTiming:
     def __init__(self) -> None:
         self._iterations: deque[Iteration] = deque(maxlen=KEEP)
         self._finder = BurstFinder()
-        self._sent: dict[FiveTuple, tuple[int, int]] = {}  # cookie and bytes of its collectives' flows
         self.stale = False
         """Iterations were completed since the last measurement."""
 
@@ -36,20 +35,9 @@ class JobTiming:
         self._iterations.extend(map(Iteration, reversed(ends), durations_ns))
         self.stale = True
 
-    def looked(self, flows: Mapping[FiveTuple, Flow], now_ns: int) -> None:
-        """Take in the job's flows as they are at ``now_ns``."""
-        grown, quiet_ms = 0, []
-        sent: dict[FiveTuple, tuple[int, int]] = {}
-        for key, flow in flows.items():
-            if flow.kind is not FlowKind.COLLECTIVE:
-                continue
-            cookie, before = self._sent.get(key, (flow.cookie, flow.bytes_sent))
-            if cookie == flow.cookie and flow.bytes_sent > before:
-                grown += flow.bytes_sent - before
-                quiet_ms.append(flow.quiet_ms)
-            sent[key] = flow.cookie, flow.bytes_sent
-        self._sent = sent
-        self._finder.see(now_ns, grown, min(quiet_ms, default=0) * 1_000_000)
+    def looked(self, sent: Sent, now_ns: int) -> None:
+        """Take in what the job's collectives have ``sent`` from the last look to that at ``now_ns``."""
+        self._finder.see(now_ns, sent.bytes_sent, sent.quiet_ms * 1_000_000)
 
     def measure(self) -> Timing | None:
         """Return what an iteration is made of; None as long as too few are known."""
@@ -66,8 +54,8 @@ class Timings:
 
     def completed(self, job: str, end_ns: int, durations_ns: Sequence[int]) -> None:
         """Take in iterations of ``job``, the last of which ended at ``end_ns``."""
-        if durations_ns:
-            self._jobs.setdefault(job, JobTiming()).completed(end_ns, durations_ns)
+        if durations_ns and job in self._jobs:
+            self._jobs[job].completed(end_ns, durations_ns)
 
     def measured(self, now_ns: int) -> dict[str, Timing]:
         """Return what an iteration is made of, for the jobs that have got on; at most every MEASURE_NS."""
@@ -80,15 +68,11 @@ class Timings:
             if job.stale and (timing := job.measure()) is not None
         }
 
-    def looked(self, flows: Mapping[FiveTuple, Flow], now_ns: int) -> None:
-        """Take in all flows as they are at ``now_ns``."""
-        by_job: dict[str, dict[FiveTuple, Flow]] = {}
-        for key, flow in flows.items():
-            by_job.setdefault(flow.job, {})[key] = flow
-        for job in by_job.keys() | self._jobs.keys():
-            self._jobs.setdefault(job, JobTiming()).looked(by_job.get(job, {}), now_ns)
+    def looked(self, sent: Mapping[str, Sent], now_ns: int) -> None:
+        """Take in a look at the flows at ``now_ns``: what those of each job have ``sent`` since the last."""
+        for name, job in self._jobs.items():
+            job.looked(sent.get(name, NOTHING), now_ns)
 
     def keep(self, jobs: Collection[str]) -> None:
-        """Forget all jobs but ``jobs``."""
-        for job in self._jobs.keys() - set(jobs):
-            del self._jobs[job]
+        """Keep the timing of ``jobs``, and of no others."""
+        self._jobs = {job: self._jobs.get(job) or JobTiming() for job in jobs}

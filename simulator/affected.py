@@ -47,24 +47,21 @@ def mark_held(s: State, flow: int) -> None:
         link = s.entry_link[entry]
         if not binds(s, link):
             continue  # and holds nobody
-        other = s.head[link]
-        while other != NONE:
-            if s.held[s.entry_flow[other]] == link:
-                mark(s, s.entry_flow[other])
-            other = s.after[other]
+        for at in range(s.first[link], s.last[link]):
+            other = s.entry_flow[s.members[at]]
+            if s.held[other] == link:
+                mark(s, other)
 
 
 @compiled
-def join_lists(s: State, flow: int) -> None:
-    """Put the entries of ``flow`` on their links' lists."""
+def join(s: State, flow: int) -> None:
+    """Put the entries of ``flow`` among their links' members."""
     for entry in range(s.near[flow], s.far[flow]):
         link = s.entry_link[entry]
-        following = s.head[link]
-        s.after[entry] = following
-        s.before[entry] = NONE
-        if following != NONE:
-            s.before[following] = entry
-        s.head[link] = entry
+        seat = s.last[link]
+        s.members[seat] = entry
+        s.seat[entry] = seat
+        s.last[link] = seat + 1
         s.demand[link] += s.limit[flow] * s.width[flow]
 
 
@@ -73,7 +70,7 @@ def attach(s: State, flow: int) -> None:
     """Let ``flow`` take part: link its entries, and mark it."""
     s.active[flow] = 1
     s.held[flow] = NONE
-    join_lists(s, flow)
+    join(s, flow)
     mark(s, flow)
 
 
@@ -86,15 +83,13 @@ def detach(s: State, flow: int) -> None:
     put(s, flow, np.inf)
     for entry in range(s.near[flow], s.far[flow]):
         link = s.entry_link[entry]
-        following, previous = s.after[entry], s.before[entry]
-        if previous == NONE:
-            s.head[link] = following
-        else:
-            s.after[previous] = following
-        if following != NONE:
-            s.before[following] = previous
+        seat, last = s.seat[entry], s.last[link] - 1
+        moved = s.members[last]
+        s.members[seat] = moved
+        s.seat[moved] = seat
+        s.last[link] = last
         # An empty link forgets the rounding of what came and went.
-        s.demand[link] = s.demand[link] - s.limit[flow] * s.width[flow] if s.head[link] != NONE else 0.0
+        s.demand[link] = s.demand[link] - s.limit[flow] * s.width[flow] if last > s.first[link] else 0.0
 
 
 @compiled

@@ -1,30 +1,28 @@
-"""What is due when: a tournament over everything that can happen, the earliest at its root.
+"""What is due when: everything that can happen, in blocks of which each knows its earliest.
 
-Items are flows, then phases, then jobs. Item i is leaf ``n + i`` of ``State.tree``, whose node k holds the
-earlier of nodes 2 k and 2 k + 1; ``State.due``, ``timer`` and ``paused`` are the leaves. Most changes of a
-time do not reach far up.
+Items are flows, then phases, then jobs. ``State.calendar`` holds their times; ``due``, ``timer`` and
+``paused`` are its parts. ``State.soonest`` holds the earliest time of each block. There are about as many
+blocks as items in one: a new time mostly concerns two numbers, and the first is found along two short rows.
 """
 
 from __future__ import annotations
 
 from simulator.compiled import compiled
-from simulator.state import FLOWS, ITEMS, PHASES, State
+from simulator.least import least, where
+from simulator.state import BITS, BLOCKS, FLOWS, PHASES, State
 
 
 @compiled
 def put(s: State, item: int, time: float) -> None:
     """Have ``item`` happen at ``time`` (inf: never)."""
-    node = s.counts[ITEMS] + item
-    s.tree[node] = time
-    while node > 1:
-        other = s.tree[node ^ 1]
-        best = s.tree[node]
-        if other < best:
-            best = other
-        node >>= 1
-        if s.tree[node] == best:
-            break
-        s.tree[node] = best
+    block = item >> s.counts[BITS]
+    before = s.calendar[item]
+    s.calendar[item] = time
+    if time <= s.soonest[block]:
+        s.soonest[block] = time
+    elif before == s.soonest[block]:
+        first = block << s.counts[BITS]
+        s.soonest[block] = least(s.calendar, first, 1 << s.counts[BITS])
 
 
 @compiled
@@ -40,18 +38,21 @@ def put_job(s: State, job: int, time: float) -> None:
 
 
 @compiled
-def first_due(s: State) -> int:
-    """Return the item that is due first; there must be one."""
-    node = 1
-    while node < s.counts[ITEMS]:
-        node <<= 1
-        if s.tree[node + 1] < s.tree[node]:
-            node += 1
-    return node - int(s.counts[ITEMS])
+def first_time(s: State) -> float:
+    """Return when the next item is due; inf where none is."""
+    return least(s.soonest, 0, s.counts[BLOCKS])
+
+
+@compiled
+def first_due(s: State, time: float) -> int:
+    """Return the first item that is due at ``time``, which `first_time` gave."""
+    block = where(s.soonest, 0, s.counts[BLOCKS], time)
+    return where(s.calendar, block << s.counts[BITS], 1 << s.counts[BITS], time)
 
 
 @compiled
 def build(s: State) -> None:
-    """Compute the inner nodes from the leaves."""
-    for node in range(s.counts[ITEMS] - 1, 0, -1):
-        s.tree[node] = min(s.tree[2 * node], s.tree[2 * node + 1])
+    """Compute the blocks' earliest times."""
+    for block in range(s.counts[BLOCKS]):
+        first = block << s.counts[BITS]
+        s.soonest[block] = least(s.calendar, first, 1 << s.counts[BITS])

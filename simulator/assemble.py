@@ -10,10 +10,12 @@ from simulator.engine import lay
 from simulator.plan import Plan
 from simulator.state import (
     AFFECTED,
+    BITS,
+    BLOCKS,
     COUNTS,
     ENDED,
     FLOWS,
-    ITEMS,
+    KEYS,
     LINKS,
     NOISE,
     NONE,
@@ -33,9 +35,12 @@ _FLOW = (
     *("active", "early", "asleep", "held", "marked"),
 )
 _ENTRY = ("entry_link", "level", "given")
-_LINK_SCRATCH = ("demand", "head", "touched", "narrow", "key", "spot", "most", "holds", "residual", "weight")
+_LINK_SCRATCH = (
+    *("demand", "first", "last", "touched", "spot", "key", "top"),
+    *("most", "holds", "residual", "weight"),
+)
 _FLOW_SCRATCH = ("near", "far", "fresh", "queue")
-_ENTRY_SCRATCH = ("after", "before", "grant", "wanted")
+_ENTRY_SCRATCH = ("members", "seat", "grant", "wanted")
 _OFFSETS = ("job_phase", "phase_flow", "phase_next", "flow_entry")
 
 
@@ -147,8 +152,11 @@ def _whole(given: Mapping[str, np.ndarray]) -> State:
     jobs, phases = len(fields["done"]), len(fields["duration"])
     flows, entries, links = len(fields["width"]), len(fields["entry_link"]), len(fields["capacity"])
     items = flows + phases + jobs
+    bits = max(items.bit_length() // 2, 3)
+    blocks = max(-(-items >> bits), 1)
     fields |= {
-        "tree": np.full(max(2 * items, 2), np.inf),
+        "calendar": np.full(blocks << bits, np.inf),
+        "soonest": np.full(blocks, np.inf),
         "batch": np.zeros(max(flows, entries), TYPES["batch"]),
     }
     for name, offsets in (
@@ -161,14 +169,15 @@ def _whole(given: Mapping[str, np.ndarray]) -> State:
     for names, size in ((_LINK_SCRATCH, links), (_FLOW_SCRATCH, flows), (_ENTRY_SCRATCH, entries)):
         for name in names:
             fields[name] = np.zeros(size, TYPES[name])
-    fields["weight"][:] = NONE
+    fields["spot"][:] = NONE
+    fields["key"] = np.zeros(links + KEYS)
     affected = np.flatnonzero(fields["marked"])
     fields["queue"][: len(affected)] = affected
-    numbers = (AFFECTED, ENDED, LINKS, PHASES, FLOWS, ITEMS)
-    fields["counts"][list(numbers)] = len(affected), 0, links, phases, flows, items
-    at = items
+    numbers = (AFFECTED, ENDED, LINKS, PHASES, FLOWS, BITS, BLOCKS)
+    fields["counts"][list(numbers)] = len(affected), 0, links, phases, flows, bits, blocks
+    at = 0
     for name in ("due", "timer", "paused"):
-        leaves = fields["tree"][at : at + len(fields[name])]
+        leaves = fields["calendar"][at : at + len(fields[name])]
         leaves[:] = fields[name]
         fields[name] = leaves
         at += len(leaves)

@@ -23,7 +23,7 @@ else:
     COMPILED = not config.DISABLE_JIT  # type: ignore[attr-defined]
 """Whether the inner loops are compiled."""
 
-SOURCES = ("affected", "agenda", "compiled", "engine", "heap", "perlink", "pointer", "state", "waterfill")
+SOURCES = ("affected", "agenda", "compiled", "engine", "least", "perlink", "pointer", "state", "waterfill")
 """The modules whose text decides what is compiled."""
 
 
@@ -52,3 +52,10 @@ if CACHE:
 def compiled(function: Function) -> Function:
     """Compile ``function`` on its first call, with Python's own float semantics."""
     return cast("Function", njit(cache=bool(CACHE), error_model="numpy")(function)) if COMPILED else function
+
+
+def inlined(function: Function) -> Function:
+    """Compile ``function`` as `compiled` does, into each that calls it."""
+    if not COMPILED:
+        return function
+    return cast("Function", njit(cache=bool(CACHE), error_model="numpy", forceinline=True)(function))

@@ -10,11 +10,11 @@ from simulator.affected import (
     changed,
     detach,
     drop_inactive,
-    join_lists,
+    join,
     mark,
     mark_held,
 )
-from simulator.agenda import build, first_due, put, put_job, put_phase
+from simulator.agenda import build, first_due, first_time, put, put_job, put_phase
 from simulator.compiled import compiled
 from simulator.perlink import extend, fill_per_link
 from simulator.pointer import by_pointer
@@ -216,15 +216,18 @@ def advance(s: State, until: float, each: bool) -> float:
     """
     s = by_pointer(s)
     latest = until + SAME_TIME * max(1.0, abs(until))
-    while s.tree[1] <= latest:
-        now = min(s.tree[1], until)
+    due = first_time(s)
+    while due <= latest:
+        now = min(due, until)
         edge = now + SAME_TIME * max(1.0, abs(now))
-        while s.tree[1] <= edge:
+        while due <= edge:
             # Also what begins at this instant, such as a phase of no length.
-            fire(s, first_due(s), now)
+            fire(s, first_due(s, due), now)
+            due = first_time(s)
         if each or s.counts[ENDED] > 0:
             return float(now)
         reallocate(s, now)
+        due = first_time(s)
     return until
 
 
@@ -307,7 +310,7 @@ def lay(s: State) -> None:
     s = by_pointer(s)
     # First with the demand there would be if all flows were active at once.
     for link in range(s.counts[LINKS]):
-        s.head[link] = NONE
+        s.last[link] = 0
         s.demand[link] = 0.0
     for flow in range(s.counts[FLOWS]):
         for entry in range(s.flow_entry[flow], s.flow_entry[flow + 1]):
@@ -319,11 +322,17 @@ def lay(s: State) -> None:
         while near < far and not binds(s, s.entry_link[far - 1]):
             far -= 1
         s.near[flow], s.far[flow] = near, far
+        for entry in range(near, far):
+            s.last[s.entry_link[entry]] += 1
+    first = 0
     for link in range(s.counts[LINKS]):
+        size = s.last[link]
+        s.first[link] = s.last[link] = first
+        first += size
         s.demand[link] = 0.0
     for flow in range(s.counts[FLOWS]):
         if s.active[flow]:
-            join_lists(s, flow)
+            join(s, flow)
     build(s)
 
 

@@ -35,18 +35,16 @@ def gather_links(s: State) -> None:
         flow = s.queue[at]
         for entry in range(s.near[flow], s.far[flow]):
             link = s.entry_link[entry]
-            if s.weight[link] != NONE or not binds(s, link):
+            if s.spot[link] != NONE or not binds(s, link):
                 continue
-            s.weight[link] = 0.0
+            s.spot[link] = links
             s.touched[links] = link
             links += 1
             room = s.capacity[link]
-            other = s.head[link]
-            while other != NONE:
-                third = s.entry_flow[other]
+            for seat in range(s.first[link], s.last[link]):
+                third = s.entry_flow[s.members[seat]]
                 if s.marked[third] != SOLVED:
                     room -= s.rate[third] * s.width[third]
-                other = s.after[other]
             s.residual[link] = room if room > s.capacity[link] * TIE else 0.0
     s.counts[TOUCHED] = links
 
@@ -66,8 +64,8 @@ def offered_elsewhere(s: State, own: int) -> float:
 def sort_entries(s: State, link: int, wanted: np.ndarray) -> int:
     """Put the link's affected entries into ``batch``: by falling level, then by rising ``wanted``."""
     size = 0
-    entry = s.head[link]
-    while entry != NONE:
+    for seat in range(s.first[link], s.last[link]):
+        entry = s.members[seat]
         if s.marked[s.entry_flow[entry]] == SOLVED:
             wanted[entry] = offered_elsewhere(s, entry)
             level = s.level[entry]
@@ -81,7 +79,6 @@ def sort_entries(s: State, link: int, wanted: np.ndarray) -> int:
                 at -= 1
             s.batch[at] = entry
             size += 1
-        entry = s.after[entry]
     return size
 
 
@@ -138,7 +135,7 @@ def clamp(s: State) -> None:
         first, last = s.near[flow], s.far[flow]
         for entry in range(first, last):
             link = s.entry_link[entry]
-            if s.weight[link] != NONE:
+            if s.spot[link] != NONE:
                 s.fresh[flow] = min(s.fresh[flow], s.residual[link] / s.width[flow])
         for entry in range(first, last):
             s.residual[s.entry_link[entry]] -= s.fresh[flow] * s.width[flow]
@@ -173,7 +170,7 @@ def fill_per_link(s: State, wanted: np.ndarray) -> None:
     if changed:
         clamp(s)
     for at in range(s.counts[TOUCHED]):
-        s.weight[s.touched[at]] = NONE
+        s.spot[s.touched[at]] = NONE
 
 
 @compiled
@@ -194,8 +191,8 @@ def check_link(s: State, link: int) -> None:
     first, least = -1, 0.0  # the first level of solved flows held here, and the least that one of those gets
     news = False  # whether a solved flow is held here, or has another rate than before
     others = False  # whether there are flows that were not solved
-    entry = s.head[link]
-    while entry != NONE:
+    for seat in range(s.first[link], s.last[link]):
+        entry = s.members[seat]
         flow = s.entry_flow[entry]
         level, rate = s.level[entry], rate_now(s, flow)
         used += rate * s.width[flow]
@@ -214,12 +211,11 @@ def check_link(s: State, link: int) -> None:
                 least = rate
         elif changed(s, flow):
             news = True
-        entry = s.after[entry]
     if not (news and others):
         return
     full = used >= s.capacity[link] - 100 * slight
-    entry = s.head[link]
-    while entry != NONE:
+    for seat in range(s.first[link], s.last[link]):
+        entry = s.members[seat]
         flow = s.entry_flow[entry]
         if not s.marked[flow]:
             level, rate = s.level[entry], s.rate[flow]
@@ -229,4 +225,3 @@ def check_link(s: State, link: int) -> None:
             greedy = (level < first and rate > slight) or (level == first and rate > least + slight)
             if freed or greedy:
                 mark(s, flow)
-        entry = s.after[entry]

@@ -42,11 +42,12 @@ class Running:
     groups: tuple[Group, ...]
     rows: tuple[int, ...]
     places: Ints
+    comm_s: float
+    """Seconds of an iteration in which its busiest link carries it."""
 
     def seen(self, rate: float, done: int) -> Job:
         """Return the job as a policy sees it, at ``rate`` after ``done`` iterations."""
-        plan = self.plan
-        comm_s = max(self.link_seconds.values(), default=0.0)
+        plan, comm_s = self.plan, self.comm_s
         return Job(
             plan.id,
             rate=round(rate, RATE_DIGITS),
@@ -77,16 +78,18 @@ def enter(number: int, plan: Plan, fabric: Fabric, start: float, taken: dict[str
     rows = tuple(number_of[flows.path, phase.key] for phase in plan.phases for flows in phase.flows)
     first = np.cumsum([0, *(len(group.path) for group in groups)])
     places = [int(first[row]) + hop for row in rows for hop in range(len(groups[row].path))]
+    link_seconds = plan.link_seconds(capacity)
     return Running(
         number,
         plan,
         start,
         taken,
         plan.ideal_s(capacity),
-        plan.link_seconds(capacity),
+        link_seconds,
         groups,
         rows,
         np.array(places, np.int64),
+        max(link_seconds.values(), default=0.0),
     )
 
 
@@ -115,7 +118,9 @@ class Ranking:
         """
         jobs = []
         for job, count in zip(running, done, strict=True):
-            account = self._accounts.setdefault(job.number, self._open(job.start))
+            if job.number not in self._accounts:
+                self._accounts[job.number] = self._open(job.start)
+            account = self._accounts[job.number]
             jobs.append(job.seen(account.rate(count, job.ideal_s, now), count))
         if running is not self._running:
             self._running = running

@@ -1,7 +1,7 @@
 """The simulator's state: flat arrays over links, jobs, phases, flows and (flow, link) entries.
 
 Rows of a job are contiguous, so each level of the hierarchy job > phase > flow > entry is two offsets away
-(``job_phase[j] .. job_phase[j + 1]``). On every link the entries of active flows form a doubly linked list.
+(``job_phase[j] .. job_phase[j + 1]``). On every link the entries of active flows are together in ``members``.
 Flows of a job that take one path in one phase are one row of ``width`` flows. Times are seconds, volumes
 bytes per flow, rates bytes per second and flow.
 """
@@ -21,7 +21,7 @@ Rows = npt.NDArray[np.int32]
 Marks = npt.NDArray[np.int8]
 
 NONE = -1
-"""No entry: the end of a linked list."""
+"""No link, or none that flows grow on."""
 
 
 class State(NamedTuple):
@@ -31,7 +31,10 @@ class State(NamedTuple):
     capacity: Floats
     demand: Floats
     """What the active flows on the link could send at most, together: it binds only above ``capacity``."""
-    head: Rows
+    first: Rows
+    """Where the link's entries begin in ``members``."""
+    last: Rows
+    """One past the last of them."""
     # jobs
     job_phase: Rows
     done: Ints
@@ -50,7 +53,7 @@ class State(NamedTuple):
     shift_at: Floats
     """When it may next be delayed for that; -inf where it never was."""
     paused: Floats
-    """When its next iteration starts; inf while one runs. Part of ``tree``, as ``timer`` and ``due``."""
+    """When its next iteration starts; inf while one runs. Part of ``calendar``, as ``timer`` and ``due``."""
     # phases
     phase_job: Rows
     phase_flow: Rows
@@ -94,31 +97,35 @@ class State(NamedTuple):
     """The level in force."""
     given: Rows
     """The level that the ranking gave, in force unless the flow is ``early``."""
-    after: Rows
-    before: Rows
+    members: Rows
+    """Link by link, the entries of active flows, in no order."""
+    seat: Rows
+    """Where in ``members`` the entry is."""
     grant: Floats
     # scratch and globals
-    tree: Floats
-    """`simulator.agenda`."""
+    calendar: Floats
+    """What is due when (`simulator.agenda`): flows, phases, jobs."""
+    soonest: Floats
+    """The earliest time of each block of ``calendar``."""
     noise: Floats
     queue: Rows
     batch: Rows
     marked: Marks
     touched: Rows
     """The links of the affected flows that could be full."""
-    narrow: Rows
-    """The links that flows grow on, a heap (`simulator.heap`)."""
-    key: Floats
-    """What the links of ``narrow`` have, or had a while ago, for each flow that grows on them."""
     spot: Rows
-    """A link's place in ``narrow``, NONE where it has none."""
+    """A link's place in ``touched``, NONE where it has none."""
+    key: Floats
+    """What the links of ``touched`` have for each flow that grows on them; inf where none does."""
+    top: Floats
+    """The least key of each block of them, or what was that a while ago and less."""
     most: Floats
     """The most that a flow on the link has that keeps its rate, or had a while ago."""
     holds: Marks
     """0 where the link holds back no flow that keeps its rate."""
     residual: Floats
     weight: Floats
-    """Flows that grow on the link; NONE for a link that is not in ``touched``."""
+    """Flows that grow on the link."""
     wanted: Floats
     counts: Ints
     """By the places below."""
@@ -132,11 +139,16 @@ TYPES: Mapping[str, type[np.generic]] = {
 """What the elements of each field are."""
 
 
-AFFECTED, EVENTS, ENDED, PER_LINK, LINKS, PHASES, FLOWS, ITEMS, TOUCHED, HEAP, BATCH, OPEN, COUNTS = range(13)
+AFFECTED, EVENTS, ENDED, PER_LINK, LINKS, PHASES, FLOWS = range(7)
+BITS, BLOCKS, TOUCHED, BATCH, OPEN, COUNTS = range(7, 13)
 """Places in ``State.counts``: affected flows in ``queue``, events so far, jobs that ended and are here,
-1 where levels differ along a path; the numbers of all links, phases, flows, and items of the agenda; how many
-are in ``touched``, ``narrow`` and ``batch``, and how many flows grow; and how many places there are.
+1 where levels differ along a path; the numbers of all links, phases and flows; the agenda's blocks, of
+1 << BITS items each; how many are in ``touched`` and ``batch``, and how many flows grow; and how many places
+there are.
 """
+
+KEYS = 8
+"""Links of ``touched`` whose least key is kept in ``top``."""
 
 NOISE = 65_521
 """Uniform draws that all jobs share, each from a place of its own, so that all policies see the same ones."""

@@ -15,9 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.affected import GROWING, MARKED, SLIGHT, SOLVED, binds, mark, rate_now
-from simulator.compiled import compiled
-from simulator.heap import drop_top, insert, lower, raise_top
-from simulator.state import AFFECTED, BATCH, HEAP, NONE, OPEN, TOUCHED, State
+from simulator.compiled import compiled, inlined
+from simulator.state import AFFECTED, BATCH, KEYS, NONE, OPEN, TOUCHED, State
 
 TIE = 1e-12
 """Relative difference below which two shares are the same number."""
@@ -37,7 +36,7 @@ def fill_by_level(s: State) -> None:
         fill(s, level)
         for at in range(s.counts[TOUCHED]):
             link = s.touched[at]
-            s.weight[link] = NONE
+            s.spot[link] = NONE
             if level > 0:
                 hand_on(s, link, level)
 
@@ -48,28 +47,27 @@ def fill(s: State, level: int) -> None:
     least = begin(s, level)
     share = 0.0
     while s.counts[OPEN] > 0:
-        link = narrowest(s)
-        if link == NONE or least <= s.key[0]:
+        at = narrowest(s)
+        if at == NONE or least <= s.key[at]:
             least = stop_at_limit(s, level, least)
             continue
-        if s.key[0] + s.capacity[link] * SLIGHT < s.most[link]:
+        link = s.touched[at]
+        if s.key[at] + s.capacity[link] * SLIGHT < s.most[link]:
             least = min(least, take_greedy(s, link, level))
             continue
-        if s.key[0] > share * (1 + TIE):  # else the two are one
-            share = s.key[0]
-        entry = s.head[link]
-        while entry != NONE:
-            flow = s.entry_flow[entry]
+        if s.key[at] > share * (1 + TIE):  # else the two are one
+            share = s.key[at]
+        for seat in range(s.first[link], s.last[link]):
+            flow = s.entry_flow[s.members[seat]]
             if s.marked[flow] == GROWING:
-                least = min(least, stop(s, flow, share, link, level))
-            entry = s.after[entry]
+                least = min(least, settle(s, flow, share, link, level))
         s.residual[link] = 0.0
 
 
 @compiled
 def begin(s: State, level: int) -> float:
     """Have the marked flows of ``level`` grow from nothing; return their least limit."""
-    s.counts[BATCH] = s.counts[TOUCHED] = s.counts[HEAP] = s.counts[OPEN] = 0
+    s.counts[BATCH] = s.counts[TOUCHED] = s.counts[OPEN] = 0
     least = np.inf
     for at in range(s.counts[AFFECTED]):
         flow = s.queue[at]
@@ -78,11 +76,12 @@ def begin(s: State, level: int) -> float:
             grow(s, flow, level)
     for at in range(s.counts[TOUCHED]):
         link = s.touched[at]
-        insert(s, link, s.residual[link] / s.weight[link])
+        s.key[at] = max(s.residual[link], 0.0) / s.weight[link]
+        s.top[at // KEYS] = 0.0
     return float(least)
 
 
-@compiled
+@inlined
 def grow(s: State, flow: int, level: int) -> None:
     """Count ``flow`` among those that grow."""
     kept = not s.marked[flow]  # so the links that are open have its rate taken off
@@ -93,7 +92,7 @@ def grow(s: State, flow: int, level: int) -> None:
     s.counts[OPEN] += 1
     for entry in range(s.near[flow], s.far[flow]):
         link = s.entry_link[entry]
-        if s.weight[link] == NONE:
+        if s.spot[link] == NONE:
             if not binds(s, link):
                 continue
             open_link(s, link, level)
@@ -102,33 +101,36 @@ def grow(s: State, flow: int, level: int) -> None:
         s.weight[link] += s.width[flow]
 
 
-@compiled
+@inlined
 def open_link(s: State, link: int, level: int) -> None:
     """List ``link`` in ``touched``, with what higher levels, and those that keep their rates, leave of it."""
-    room = s.capacity[link]
+    used = 0.0
     most = 0.0
-    holds = 0
-    entry = s.head[link]
-    while entry != NONE:
+    holds = False
+    for seat in range(s.first[link], s.last[link]):
+        entry = s.members[seat]
         flow = s.entry_flow[entry]
         own = s.level[entry]
         if own > level:
-            room -= rate_now(s, flow) * s.width[flow]
-        elif own == level and not s.marked[flow]:
-            rate = s.rate[flow]
-            room -= rate * s.width[flow]
-            if rate > most:
-                most = rate
-            if s.held[flow] == link:
-                holds = 1
-        entry = s.after[entry]
+            used += rate_now(s, flow) * s.width[flow]
+        elif own == level:
+            # Without a branch that depends on the flow: those are what takes the time.
+            keeps = s.marked[flow] == 0
+            rate = s.rate[flow] if keeps else 0.0
+            used += rate * s.width[flow]
+            most = rate if rate > most else most
+            holds |= keeps & (s.held[flow] == link)
+    room = s.capacity[link] - used
     s.most[link] = most
     s.holds[link] = holds
     s.residual[link] = room if abs(room) > s.capacity[link] * TIE else 0.0
     s.weight[link] = 0.0
-    s.spot[link] = NONE
-    s.touched[s.counts[TOUCHED]] = link
-    s.counts[TOUCHED] += 1
+    at = s.counts[TOUCHED]
+    s.spot[link] = at
+    s.touched[at] = link
+    s.counts[TOUCHED] = at + 1
+    if at % KEYS == 0:
+        s.top[at // KEYS] = np.inf
 
 
 @compiled
@@ -137,53 +139,54 @@ def take_in(s: State, flow: int, level: int) -> float:
     grow(s, flow, level)
     for entry in range(s.near[flow], s.far[flow]):
         link = s.entry_link[entry]
-        if s.weight[link] != NONE:
-            share = s.residual[link] / s.weight[link]
-            if s.spot[link] == NONE:
-                insert(s, link, share)
-            elif share < s.key[s.spot[link]]:
-                lower(s, link, share)
+        at = s.spot[link]
+        if at != NONE:
+            key = max(s.residual[link], 0.0) / s.weight[link]
+            s.key[at] = key
+            if key < s.top[at // KEYS]:
+                s.top[at // KEYS] = key
     return float(s.limit[flow])
 
 
-@compiled
+@inlined
 def narrowest(s: State) -> int:
-    """Return the link that fills up first, NONE where no more will.
-
-    While flows stop, what a link has for each of the others only grows, so it is enough to look at it again
-    when it comes up.
-    """
-    while s.counts[HEAP] > 0:
-        link = s.narrow[0]
-        if s.weight[link] == 0:
-            drop_top(s)
-            continue
-        share = s.residual[link] / s.weight[link]
-        if share <= s.key[0]:
-            s.key[0] = share
-            return int(link)
-        raise_top(s, share)
+    """Return the place in ``touched`` of the link that fills up first, NONE where no more will."""
+    size = s.counts[TOUCHED]
+    while size > 0:
+        block = 0
+        top = s.top[0]
+        for other in range(1, (size + KEYS - 1) // KEYS):
+            if s.top[other] < top:
+                top = s.top[other]
+                block = other
+        first = block * KEYS
+        at, key = first, s.key[first]
+        for other in range(first + 1, min(first + KEYS, size)):
+            if s.key[other] < key:
+                at, key = other, s.key[other]
+        if size <= KEYS or key <= top:
+            return int(at) if key < np.inf else NONE
+        s.top[block] = key
     return NONE
 
 
 @compiled
 def take_greedy(s: State, link: int, level: int) -> float:
-    """Take in those who keep more than their share of ``link``, which is at the top of the heap.
+    """Take in those who keep more than their share of ``link``, which fills up first.
 
     Returns their least limit (inf: nobody).
     """
     least = np.inf
-    share = s.key[0] + s.capacity[link] * SLIGHT
+    share = s.key[s.spot[link]] + s.capacity[link] * SLIGHT
     most = 0.0
-    entry = s.head[link]
-    while entry != NONE:
+    for seat in range(s.first[link], s.last[link]):
+        entry = s.members[seat]
         flow = s.entry_flow[entry]
         if not s.marked[flow] and s.level[entry] == level:
             if s.rate[flow] > share:
                 least = min(least, take_in(s, flow, level))
             else:
                 most = max(most, s.rate[flow])
-        entry = s.after[entry]
     s.most[link] = most
     return float(least)
 
@@ -202,7 +205,7 @@ def stop_at_limit(s: State, level: int, least: float) -> float:
             continue
         limit = s.limit[flow]
         if limit <= edge:
-            following = min(following, stop(s, flow, limit, NONE, level))
+            following = min(following, settle(s, flow, limit, NONE, level))
         else:
             s.batch[kept] = flow
             kept += 1
@@ -211,12 +214,19 @@ def stop_at_limit(s: State, level: int, least: float) -> float:
     return float(following)
 
 
-@compiled
-def stop(s: State, flow: int, rate: float, link: int, level: int) -> float:
+@inlined
+def settle(s: State, flow: int, rate: float, link: int, level: int) -> float:
     """Leave ``flow`` at ``rate``, where ``link`` holds it.
 
     Takes in those who may get what it gives up, and returns their least limit (inf: nobody).
     """
+    stop(s, flow, rate, link)
+    return give_up(s, flow, level) if s.rate[flow] - rate > s.limit[flow] * SLIGHT else np.inf
+
+
+@inlined
+def stop(s: State, flow: int, rate: float, link: int) -> None:
+    """Leave ``flow`` at ``rate``, where ``link`` holds it."""
     s.fresh[flow] = rate
     s.held[flow] = link
     s.marked[flow] = SOLVED
@@ -224,23 +234,30 @@ def stop(s: State, flow: int, rate: float, link: int, level: int) -> float:
     taken = rate * s.width[flow]
     for entry in range(s.near[flow], s.far[flow]):
         own = s.entry_link[entry]
-        if s.weight[own] != NONE:
-            s.weight[own] -= s.width[flow]
+        at = s.spot[own]
+        if at != NONE:
+            weight = s.weight[own] - s.width[flow]
             room = s.residual[own] - taken
-            s.residual[own] = room if room > s.capacity[own] * TIE else 0.0
+            room = room if room > s.capacity[own] * TIE else 0.0
+            s.weight[own] = weight
+            s.residual[own] = room
+            s.key[at] = room / weight if weight > 0 else np.inf
+
+
+@compiled
+def give_up(s: State, flow: int, level: int) -> float:
+    """Take in those who may get what ``flow`` had more than it has now; return their least limit."""
     least = np.inf
-    if s.rate[flow] - rate > s.limit[flow] * SLIGHT:
-        for entry in range(s.near[flow], s.far[flow]):
-            own = s.entry_link[entry]
-            if s.weight[own] == NONE or not s.holds[own]:
-                continue
-            s.holds[own] = 0
-            other = s.head[own]
-            while other != NONE:
-                third = s.entry_flow[other]
-                if not s.marked[third] and s.held[third] == own and s.level[other] == level:
-                    least = min(least, take_in(s, third, level))
-                other = s.after[other]
+    for entry in range(s.near[flow], s.far[flow]):
+        own = s.entry_link[entry]
+        if s.spot[own] == NONE or not s.holds[own]:
+            continue
+        s.holds[own] = 0
+        for seat in range(s.first[own], s.last[own]):
+            other = s.members[seat]
+            third = s.entry_flow[other]
+            if not s.marked[third] and s.held[third] == own and s.level[other] == level:
+                least = min(least, take_in(s, third, level))
     return float(least)
 
 
@@ -249,22 +266,20 @@ def hand_on(s: State, link: int, level: int) -> None:
     """Mark the flows of lower levels that ``link`` now has less for, or no longer holds back."""
     used = 0.0
     lower_ones = False
-    entry = s.head[link]
-    while entry != NONE:
+    for seat in range(s.first[link], s.last[link]):
+        entry = s.members[seat]
         flow = s.entry_flow[entry]
         if s.level[entry] < level:
             used += s.rate[flow] * s.width[flow]
             lower_ones = True
-        entry = s.after[entry]
     slight = s.capacity[link] * SLIGHT
     short = used > s.residual[link] + slight
     spare = used < s.residual[link] - slight
     if not lower_ones or not (short or spare):
         return
-    entry = s.head[link]
-    while entry != NONE:
+    for seat in range(s.first[link], s.last[link]):
+        entry = s.members[seat]
         flow = s.entry_flow[entry]
         reached = (short and s.rate[flow] > slight) or (spare and s.held[flow] == link)
         if reached and not s.marked[flow] and s.level[entry] < level:
             mark(s, flow)
-        entry = s.after[entry]

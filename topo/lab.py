@@ -219,6 +219,7 @@ class Lab:
                 job.compute * scenario.unit_s,
                 scenario.volume(job),
                 job.log,
+                job.honest,
                 scenario.training == "ddp",
             )
             self.jobs.append(launch(spec, start, self.directory, self.execute))

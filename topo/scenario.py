@@ -55,6 +55,8 @@ class TrainingJob(Section):
     communicate: Time
     hosts: Annotated[list[str], Field(min_length=2)]
     log: Literal["megatron", "nanogpt"] = "megatron"
+    honest: Annotated[int, Field(ge=0)] | None = None
+    """Iterations after which an emulated job lies: it tells of every second one only, to look starved."""
 
     @property
     def intensity(self) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,16 +25,10 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controlplane.int_report import Hop
 from controlplane.openflow import wire
+from controlplane.openflow.ecmp import EcmpGroups
+from controlplane.openflow.entries import BANK, LEVEL, Flow, UnsupportedError, egress_port
 from controlplane.openflow.hub import HUB, Switch
-from controlplane.openflow.pipeline import (
-    BANK,
-    LEVEL,
-    EcmpGroups,
-    Pipeline,
-    UnsupportedError,
-    egress_port,
-    static,
-)
+from controlplane.openflow.pipeline import Pipeline, static
 from controlplane.southbound.contract import CONTRACT
 from controlplane.southbound.device import Driver, OnPacket
 from controlplane.southbound.diff import Change
@@ -66,6 +61,8 @@ class OpenFlowDevice:
         self._ecmp = EcmpGroups()
         self._made: set[int] = set()
         """ECMP groups that the switch has."""
+        self._meters: dict[int, bool] = {}
+        """Meters that the switch has: number -> whether it is as ours are."""
         self._on_packet: OnPacket | None = None
         self.primary = False
 
@@ -87,6 +84,18 @@ class OpenFlowDevice:
                 raise SwitchError(f"claiming to be its master: {error}") from None
         else:
             self.primary = True
+        await self._find_meters()
+
+    async def _find_meters(self) -> None:
+        """Find out whether the switch has meters (OpenFlow may lack them), and which."""
+        try:
+            features = await self._ask(parser.OFPMeterFeaturesStatsRequest(self._datapath, 0))
+            most = max(each.max_meter for part in features for each in part.body)
+        except _RefusedError:
+            most = 0
+        self._pipeline = replace(self._pipeline, metered=most > 0)
+        if not self._pipeline.metered:
+            log.warning("no meters: hosts may send any number of probes", switch=self._datapath_id)
 
     async def close(self) -> None:
         """Let the switch go; what waits for it ends with an error."""
@@ -126,7 +135,7 @@ class OpenFlowDevice:
                 groups[self._ecmp.set(change.key, change.call)] = at
                 continue
             try:
-                made = self._messages(change)
+                made = [*self._meter_messages(change), *self._messages(change)]
             except UnsupportedError as error:
                 refused[at] = _error(GRPCStatusCode.UNIMPLEMENTED, str(error))
                 continue
@@ -141,6 +150,8 @@ class OpenFlowDevice:
             if failure.type == of.OFPET_BAD_REQUEST and failure.code == of.OFPBRC_IS_SLAVE:
                 self.primary = False
                 raise LostPrimacyError(f"a write: {failure}")
+            if failure.type == of.OFPET_METER_MOD_FAILED:
+                self._meters.pop(changes[owners[at]].key[0], None)  # type: ignore[arg-type]  # a port
             full = (failure.type, failure.code) in _FULL
             code = GRPCStatusCode.RESOURCE_EXHAUSTED if full else GRPCStatusCode.INVALID_ARGUMENT
             refused[owners[at]] = _error(code, str(failure))
@@ -153,6 +164,9 @@ class OpenFlowDevice:
         deadline_s = deadline_s or _READ_DEADLINE_S
         numbers = [of.OFPTT_ALL] if tables is None else [_ALONE[table] for table in tables]
         flows = [flow for number in numbers for flow in await self._flows(number, deadline_s)]
+        if tables is None:
+            await self._read_meters(deadline_s)
+            flows = [self._with_meter(flow) for flow in flows]
         rows, foreign = self._pipeline.decode(flows)
         if tables is None:
             if foreign:
@@ -186,6 +200,32 @@ class OpenFlowDevice:
         return [wire.flow_mod(self._datapath, flow, delete=True) for flow in gone] + [
             wire.flow_mod(self._datapath, flow) for flow in keep
         ]
+
+    def _meter_messages(self, change: Change) -> list[Any]:
+        """Return what makes the meter that the entries of a host's port need, before they are written.
+
+        One that is not needed any more stays: a switch that loses it would drop the entries that are to go.
+        """
+        if change.table != "edge_port" or change.call is None or not self._pipeline.metered:
+            return []
+        port = change.key[0]
+        if change.call.action != "host_facing" or not isinstance(port, int) or self._meters.get(port):
+            return []
+        command = of.OFPMC_MODIFY if port in self._meters else of.OFPMC_ADD
+        self._meters[port] = True
+        return [wire.meter_mod(self._datapath, port, command)]
+
+    async def _read_meters(self, deadline_s: float) -> None:
+        self._meters = {}
+        if self._pipeline.metered:
+            configs = await self._multipart(
+                parser.OFPMeterConfigStatsRequest(self._datapath, 0, of.OFPM_ALL), deadline_s
+            )
+            self._meters = {config.meter_id: wire.is_probes_meter(config) for config in configs}
+
+    def _with_meter(self, flow: Flow) -> Flow:
+        """Return ``flow`` without its meter where that is not as ours are: its row is then written anew."""
+        return flow if flow.meter is None or self._meters.get(flow.meter) else replace(flow, meter=None)
 
     async def _flows(self, table: int = of.OFPTT_ALL, deadline_s: float = _READ_DEADLINE_S) -> list[Any]:
         request = parser.OFPFlowStatsRequest(self._datapath, 0, table)
@@ -276,6 +316,7 @@ _ALONE = {"active_bank": BANK, "level_queue": LEVEL}
 _FULL = {
     (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_TABLE_FULL),
     (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_OUT_OF_GROUPS),
+    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_OUT_OF_METERS),
 }
 
 

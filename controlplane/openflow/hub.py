@@ -139,7 +139,8 @@ _REPLIES = (
     ofp_event.EventOFPRoleReply,
     ofp_event.EventOFPFlowStatsReply,
     ofp_event.EventOFPGroupDescStatsReply,
-    ofp_event.EventOFPPortStatsReply,
+    ofp_event.EventOFPMeterFeaturesStatsReply,
+    ofp_event.EventOFPMeterConfigStatsReply,
     ofp_event.EventOFPPacketIn,
 )
 

@@ -9,8 +9,10 @@ from typing import Any
 from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from controlplane.openflow.pipeline import (
+from controlplane.openflow.entries import (
     CONTROLLER,
+    PROBES_A_SECOND,
+    PROBES_AT_ONCE,
     Action,
     DecrementTtl,
     Ecmp,
@@ -23,10 +25,14 @@ from controlplane.openflow.pipeline import (
     mac_text,
 )
 
+_METER_FLAGS = of.OFPMF_PKTPS | of.OFPMF_BURST
+
 
 def flow_mod(datapath: Any, flow: Flow, *, delete: bool = False) -> Any:  # noqa: ANN401 (os-ken is untyped)
     """Return the message that adds ``flow``, in the place of one with the same key, or deletes it."""
     instructions = []
+    if flow.meter is not None:
+        instructions.append(parser.OFPInstructionMeter(flow.meter))
     if flow.actions:
         actions = [_action(action) for action in flow.actions]
         instructions.append(parser.OFPInstructionActions(of.OFPIT_APPLY_ACTIONS, actions))
@@ -65,15 +71,31 @@ def group_mod(datapath: Any, group: int, buckets: Sequence[tuple[int, int]], *, 
     return parser.OFPGroupMod(datapath, command, of.OFPGT_SELECT, group, hops)
 
 
+def meter_mod(datapath: Any, number: int, command: int) -> Any:  # noqa: ANN401
+    """Return the message that adds (``OFPMC_ADD``) or alters the meter of a host's probes, or deletes it."""
+    bands = [] if command == of.OFPMC_DELETE else [_probes_band()]
+    return parser.OFPMeterMod(datapath, command, _METER_FLAGS, number, bands)
+
+
+def is_probes_meter(config: Any) -> bool:  # noqa: ANN401
+    """Say whether an ``OFPMeterConfigStats`` is that of a meter as `meter_mod` makes it."""
+    wanted = _probes_band()
+    return config.flags == _METER_FLAGS and [
+        (band.type, band.rate, band.burst_size) for band in config.bands
+    ] == [(wanted.type, wanted.rate, wanted.burst_size)]
+
+
 def flow_of(stats: Any) -> Flow | None:  # noqa: ANN401
     """Return the entry that an ``OFPFlowStats`` tells of; None where it holds what `Flow` cannot say."""
     actions: list[Action] = []
-    metadata = goto = None
+    metadata = goto = meter = None
     for instruction in stats.instructions:
         if isinstance(instruction, parser.OFPInstructionWriteMetadata):
             metadata = (instruction.metadata, instruction.metadata_mask)
         elif isinstance(instruction, parser.OFPInstructionGotoTable):
             goto = instruction.table_id
+        elif isinstance(instruction, parser.OFPInstructionMeter):
+            meter = instruction.meter_id
         elif (
             isinstance(instruction, parser.OFPInstructionActions)
             and instruction.type == of.OFPIT_APPLY_ACTIONS
@@ -85,7 +107,7 @@ def flow_of(stats: Any) -> Flow | None:  # noqa: ANN401
         else:
             return None
     match = tuple(sorted((name, _field(value)) for name, value in stats.match.items()))
-    return Flow(stats.table_id, stats.priority, match, tuple(actions), metadata, goto, stats.cookie)
+    return Flow(stats.table_id, stats.priority, match, tuple(actions), metadata, goto, stats.cookie, meter)
 
 
 def buckets_of(description: Any) -> dict[int, tuple[int, int]]:  # noqa: ANN401
@@ -101,6 +123,10 @@ def buckets_of(description: Any) -> dict[int, tuple[int, int]]:  # noqa: ANN401
                     mac = int(text.replace(":", ""), 16)
         members[number] = port, mac
     return members
+
+
+def _probes_band() -> Any:  # noqa: ANN401
+    return parser.OFPMeterBandDrop(PROBES_A_SECOND, PROBES_AT_ONCE)
 
 
 def _action(action: Action) -> Any:  # noqa: ANN401

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controlplane.config import Config, LevelsSection, SwitchSection
+from controlplane.config import Config, LevelsSection
+from controlplane.switch_config import SwitchSection
 from leveller.errors import UserError
 
 PFC_CLASSES = range(8)

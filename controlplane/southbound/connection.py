@@ -135,7 +135,7 @@ class Connection:
 
     def prepare(self, changes: Sequence[Change]) -> list[bytes]:
         """Return ``changes`` as messages."""
-        return [self._encoder.encoded(change) for change in changes]
+        return list(map(self._encoder.encoded, changes))
 
     async def rows(
         self, tables: Collection[str] | None = None, deadline_s: float | None = None

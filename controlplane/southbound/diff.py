@@ -65,13 +65,14 @@ def plan(
     installed: Contents,
     setup: Contents,
     groups: Mapping[int, Call] | None,
-    flows: Callable[[], Contents] | None,
+    flows: Callable[[], Iterator[Contents]] | None,
 ) -> Iterator[Phase]:
     """Yield the phases, none of them empty, from ``installed`` to what is wanted.
 
     ``setup``: the rows of the base and route tables; a table that it lacks is left alone. ``groups``:
     group -> call of the ranking; None leaves both banks alone. ``flows`` makes the rows of the flow tables,
-    after the flip, which many flows must not delay; None leaves those tables alone. Each phase is worked out
+    after the flip, which many flows must not delay, in parts, but all at once where the switch holds any;
+    None leaves those tables alone. Each phase is worked out
     when it is asked for, from what ``installed`` holds then: the caller writes a phase and notes it with
     `apply` before it takes the next.
     """
@@ -81,9 +82,11 @@ def plan(
     if groups is not None:
         yield from _ranking(installed, groups)
     if flows is not None:
-        rows = flows()
-        yield from _phase(Step.FLOWS_GONE, _deletes(FLOW_TABLES, installed, rows))
-        yield from _phase(Step.FLOWS, _upserts(FLOW_TABLES, installed, rows))
+        parts = flows()
+        first = next(parts, {})
+        yield from _phase(Step.FLOWS_GONE, _deletes(FLOW_TABLES, installed, first))
+        rows = (_upserts(FLOW_TABLES, installed, part) for part in chain((first,), parts))
+        yield from _phase(Step.FLOWS, chain.from_iterable(rows))
     unused: Iterable[Change] = ()
     if groups is not None:
         unused = (Change("group_level", key, None) for key in _leaving(installed["group_level"], groups))
@@ -135,7 +138,9 @@ def _upserts(tables: tuple[str, ...], installed: Contents, contents: Contents) -
             old = have.get(key)
             if old != call:
                 # A table without a key has its one row from the start.
-                yield Change(table, key, call, old is not None or key == ())
+                there = old is not None or key == ()
+                # Change(...) in half the time: there may be 100,000 of them.
+                yield tuple.__new__(Change, (table, key, call, there))
 
 
 def _deletes(tables: tuple[str, ...], installed: Contents, contents: Contents) -> Iterator[Change]:

@@ -13,8 +13,8 @@ from controlplane.southbound.diff import Change
 from controlplane.southbound.tables import Call, Key, Match
 from controlplane.southbound.wire import TableWriter, masked
 
-MAX_UPDATES = 1000
-"""Updates in a Write: under 160 KB of our rows, far from gRPC's 4 MB, and a status that fits its metadata."""
+MAX_UPDATES = 500
+"""Updates in a Write: under 80 KB of our rows, far from gRPC's 4 MB, and a status that fits its metadata."""
 
 _INSERT, _MODIFY, _DELETE = map(int, (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE))
 
@@ -46,23 +46,20 @@ class Encoder:
 
         Those of rankings are kept, as they come and go between few levels.
         """
-        if change.table != "group_level":
-            return self._encode(change)
+        table, key, call, replace = change
+        kind = _DELETE if call is None else _MODIFY if replace else _INSERT
+        if table != "group_level":
+            return self._writers[table].write_request(kind, key, call)
         encoded = self._rankings.get(change)
         if encoded is None:
             if len(self._rankings) >= _CACHED_UPDATES:
                 self._rankings.clear()
-            encoded = self._rankings[change] = self._encode(change)
+            encoded = self._rankings[change] = self._writers[table].write_request(kind, key, call)
         return encoded
 
     def update(self, change: Change) -> p4r.Update:
         """Return ``change`` as a message."""
-        return p4r.WriteRequest.FromString(self._encode(change)).updates[0]
-
-    def _encode(self, change: Change) -> bytes:
-        table, key, call, replace = change
-        kind = _DELETE if call is None else _MODIFY if replace else _INSERT
-        return self._writers[table].write_request(kind, key, call)
+        return p4r.WriteRequest.FromString(self.encoded(change)).updates[0]
 
     def read_all(self) -> list[p4r.Entity]:
         """Return the entities that a ReadRequest needs to read back every table of the contract."""
@@ -78,6 +75,12 @@ class Encoder:
         return p4r.Entity(
             table_entry=p4r.TableEntry(table_id=self._binding[table].id, counter_data=p4r.CounterData())
         )
+
+    def read_flow_counter(self, table: str, key: Key) -> p4r.Entity:
+        """Return the entity that reads one row of ``table`` with its direct counter."""
+        entity = self.update(Change(table, key, None)).entity
+        entity.table_entry.counter_data.SetInParent()
+        return entity
 
     def decode(self, entry: p4r.TableEntry) -> tuple[str, Key, Call] | None:
         """Return (table, key, call) of an entry read back; None for a table that is not the contract's.

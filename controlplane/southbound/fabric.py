@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -24,12 +24,15 @@ from controlplane.southbound.device import Driver
 from controlplane.southbound.encode import Encoder
 from controlplane.southbound.errors import SwitchError
 from controlplane.southbound.session import Session
-from controlplane.southbound.state import Desired, Held
+from controlplane.southbound.state import Desired, FlowEntry, Held
 from controlplane.southbound.status import Outcome, SwitchStatus
 from controlplane.southbound.target import NO_OPENFLOW, OpenFlowTarget, Target, openflow_installed
 from leveller.errors import UserError
 
 log = structlog.get_logger()
+
+_ONE_BY_ONE = 256
+"""Flows whose counters are asked for one by one at most."""
 
 
 class Fabric:
@@ -153,19 +156,34 @@ class Fabric:
                 counts[read.counter_entry.index.index] = (data.packet_count, data.byte_count)
         return counts
 
-    async def read_flow_counters(self, switch: str) -> Mapping[FiveTuple, tuple[int, int]]:
+    async def read_flow_counters(
+        self, switch: str, flows: Collection[FiveTuple] | None = None
+    ) -> Mapping[FiveTuple, tuple[int, int]]:
         """Flow -> (packets, bytes) that this switch's flow entries counted; flows as in ``Held``.
 
-        Raises SwitchError where the switch has no session or does not answer.
+        With ``flows`` of these only, as they are given, those that have no entry left out: few of them are
+        asked for one by one, which is quicker than the whole tables. Raises SwitchError where the switch has
+        no session or does not answer.
         """
+        rows = {
+            (table, key): flow
+            for flow in flows or ()
+            for table, keys in tables.flow_rows({flow: FlowEntry(0, 0)}).items()
+            for key in keys
+        }
+        if flows is not None and len(rows) <= _ONE_BY_ONE:
+            entities = [self._encoder.read_flow_counter(table, key) for table, key in rows]
+        else:
+            entities = [self._encoder.read_flow_counters(table) for table in tables.FLOW_TABLES]
         counts = {}
-        entities = [self._encoder.read_flow_counters(table) for table in tables.FLOW_TABLES]
         async for read in self._read(switch, entities):
             row = self._encoder.decode(read.table_entry)
             if row is not None:
                 table, key, _ = row
+                flow = tables.flow_of(table, key) if flows is None else rows.get((table, key))
                 data = read.table_entry.counter_data
-                counts[tables.flow_of(table, key)] = (data.packet_count, data.byte_count)
+                if flow is not None:
+                    counts[flow] = (data.packet_count, data.byte_count)
         return counts
 
     def _read(self, switch: str, entities: Sequence[p4r.Entity]) -> AsyncIterator[p4r.Entity]:

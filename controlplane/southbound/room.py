@@ -23,7 +23,7 @@ MARGIN = 0.05
 """By how much R must be lower for a row to take the place of one that is there."""
 
 _MORE = 1000
-"""Rows more than the switch took that are tried when it is time to try: one Write."""
+"""Rows more than the switch took that are tried when it is time to try."""
 
 
 def fit(
@@ -72,6 +72,13 @@ class Room:
     def groups(self, wanted: Mapping[int, Call], held: Collection[int]) -> dict[int, Call]:
         """Return the groups to rank, where there is no room for all."""
         return fit(wanted, held, self.capacity("group_level") // 2, lambda group, _: self._rate(group))
+
+    def for_flows(self, counts: Mapping[str, int]) -> bool:
+        """Say whether there is room for so many rows of each flow table; if so, nothing is left out."""
+        if self._stubborn or any(count > self.capacity(table) for table, count in counts.items()):
+            return False
+        self._left_out = {}
+        return True
 
     def flows(self, wanted: Contents, held: Contents, groups: Collection[int] | None) -> Contents:
         """Return the rows of the flow tables to install; what is left out is counted from here on.

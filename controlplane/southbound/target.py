@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import grpc
 
 from controlplane.southbound.encode import MAX_UPDATES
-from leveller.errors import UserError
+from leveller import tls
 
 CHANNEL_OPTIONS = (
     # A failed update costs a switch up to 100 bytes of status, half as much again in base64 (bmv2: 130).
@@ -44,22 +43,20 @@ class Tls:
 
     def check(self) -> None:
         """Raise UserError for files that cannot be used; gRPC would say so only in its first handshake."""
-        for path in (self.authority, self.certificate, self.key):
-            if path is not None and not path.is_file():
-                raise UserError(f"{path} does not exist", "give a PEM file")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        try:
-            context.load_verify_locations(self.authority)
-        except (ssl.SSLError, OSError) as error:
-            raise UserError(f"{self.authority} is no certificate ({error})", "give a CA's PEM file") from None
-        if self.certificate is not None:
-            try:
-                context.load_cert_chain(self.certificate, self.key, password=lambda: b"")
-            except (ssl.SSLError, OSError) as error:
-                raise UserError(
-                    f"{self.certificate} with {self.key} cannot be used ({error})",
-                    "give a certificate and its own key, as PEM files, the key without a passphrase",
-                ) from None
+        cert, key, ca = self._files()
+        tls.check("client", cert=cert, key=key, ca=ca)
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """Read the files, which are replaced now and then. Raises UserError for one that cannot be read."""
+        cert, key, ca = self._files()
+        return grpc.ssl_channel_credentials(
+            ca.read(), key.read() if key else None, cert.read() if cert else None
+        )
+
+    def _files(self) -> tuple[tls.Pem | None, tls.Pem | None, tls.Pem]:
+        cert = tls.Pem("cert: ", self.certificate) if self.certificate else None
+        key = tls.Pem("key: ", self.key) if self.key else None
+        return cert, key, tls.Pem("ca: ", self.authority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +74,13 @@ class Target:
     tls: Tls | None = None
 
     def channel(self) -> grpc.aio.Channel:
-        """Open a channel; the PEM files are read anew, as certificates are replaced now and then.
-
-        Raises UserError for a file that cannot be read any more.
-        """
+        """Open a channel. Raises UserError for a PEM file that cannot be read any more."""
         if self.tls is None:
             return grpc.aio.insecure_channel(self.address, options=CHANNEL_OPTIONS)
         options: list[tuple[str, int | str]] = list(CHANNEL_OPTIONS)
         if self.tls.server_name is not None:
             options.append(("grpc.ssl_target_name_override", self.tls.server_name))
-        credentials = grpc.ssl_channel_credentials(
-            _read(self.tls.authority), _read(self.tls.key), _read(self.tls.certificate)
-        )
-        return grpc.aio.secure_channel(self.address, credentials, options=options)
+        return grpc.aio.secure_channel(self.address, self.tls.credentials(), options=options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +94,3 @@ class OpenFlowTarget:
     datapath_id: int
     node_id: int
     listen: str
-
-
-def _read(path: Path | None) -> bytes | None:
-    try:
-        return None if path is None else path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror})", "make it readable again") from None

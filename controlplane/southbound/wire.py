@@ -7,6 +7,9 @@ nothing but the value's length, so it is made once. Field numbers are taken from
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from operator import getitem
+
 from finsy.proto import p4r
 from google.protobuf.message import Message
 
@@ -16,6 +19,12 @@ from controlplane.southbound.tables import Call, Key
 _VARINT, _LENGTH = 0, 2
 _LONGEST = 16
 """Bytes of a value: an IPv6 address."""
+
+_LONGEST_ENTRY = 512
+"""Bytes; ours are far shorter."""
+
+_KEPT = 1 << 16
+"""Values of one field of which what is written is kept: all that a port or a group may have."""
 
 
 def varint(value: int) -> bytes:
@@ -48,9 +57,6 @@ _ACTION_ID, _PARAMS = _tag(p4r.Action, "action_id", _VARINT), _tag(p4r.Action, "
 _PARAM_ID = _tag(p4r.Action.Param, "param_id", _VARINT)
 _PARAM_VALUE = _tag(p4r.Action.Param, "value")
 
-_SHORT = tuple(varint(length) for length in range(1024))
-"""Lengths of what is short, which all of ours are."""
-
 
 def canonical(value: int) -> bytes:
     """Return ``value`` as P4Runtime's canonical byte string (8.3). Raises OverflowError below 0."""
@@ -63,6 +69,25 @@ def masked(value: int, prefix_len: int, width: int) -> int:
     return value >> shift << shift
 
 
+class _Field(dict[int, bytes]):
+    """What is written of one field, by its value; made when it is first asked for, since values recur.
+
+    ``before``: what comes before a value, by the value's length.
+    """
+
+    __slots__ = ("_before",)
+
+    def __init__(self, before: Sequence[bytes]) -> None:
+        self._before = before
+
+    def __missing__(self, value: int) -> bytes:
+        there = value.to_bytes((value.bit_length() + 7) // 8 or 1)  # canonical(), written out
+        written = self._before[len(there)] + there
+        if len(self) < _KEPT:
+            self[value] = written
+        return written
+
+
 class TableWriter:
     """Writes the rows of one table."""
 
@@ -72,9 +97,9 @@ class TableWriter:
         self._exact = table.kind == "exact"
         self._fields = table.keys
         self._widths = table.widths
-        self._columns = [_before_exact(field) for field in table.keys]
+        self._columns = [_Field(_before_exact(field)) for field in table.keys]
         self._actions = {
-            name: (_ACTION_ID + varint(action.id), [_before_param(param) for param in action.params])
+            name: (_ACTION_ID + varint(action.id), [_Field(_before_param(param)) for param in action.params])
             for name, action in table.actions.items()
         }
 
@@ -83,28 +108,38 @@ class TableWriter:
 
         Requests that are concatenated are one request with the updates of all. ``call`` None: no action.
         """
-        parts = [self._head]
+        match: Iterable[bytes]
         if self._exact:
-            for before, value in zip(self._columns, key, strict=True):
-                # canonical(), written out: this is where the time goes.
-                there = value.to_bytes((value.bit_length() + 7) // 8 or 1)  # type: ignore[union-attr]
-                parts += (before[len(there)], there)
+            match = map(getitem, self._columns, key)  # type: ignore[arg-type]
         else:
-            parts += map(_prefix, self._fields, self._widths, key)
-        if call is not None:
+            match = map(_prefix, self._fields, self._widths, key)
+        if call is None:
+            entry = b"".join((self._head, *match, self._tail))
+        else:
             action_id, params = self._actions[call[0]]
-            inner = [action_id]
-            for before, value in zip(params, call[1], strict=True):
-                there = value.to_bytes((value.bit_length() + 7) // 8 or 1)
-                inner += (before[len(there)], there)
-            body = b"".join(inner)
-            size = _SHORT[len(body)]
-            parts += (_ENTRY_ACTION, _SHORT[len(body) + len(size) + 1], _ACTION, size, body)
-        parts.append(self._tail)
-        entry = b"".join(parts)
-        entity = _TABLE_ENTRY + _SHORT[len(entry)] + entry
-        update = b"".join((_TYPE, _SHORT[kind], _ENTITY, _SHORT[len(entity)], entity))
-        return _UPDATES + _SHORT[len(update)] + update
+            body = b"".join((action_id, *map(getitem, params, call[1])))
+            entry = b"".join((self._head, *match, _BEFORE_ACTION[len(body)], body, self._tail))
+        return _BEFORE_ENTRY[kind][len(entry)] + entry
+
+
+def _before_action(length: int) -> bytes:
+    """Return what comes before an Action of ``length`` bytes in an entry."""
+    size = varint(length)
+    return _ENTRY_ACTION + varint(length + len(size) + 1) + _ACTION + size
+
+
+def _before_entry(kind: int, length: int) -> bytes:
+    """Return what comes before an entry of ``length`` bytes, the one of an update of ``kind``."""
+    entity = _TABLE_ENTRY + varint(length)
+    update = _TYPE + varint(kind) + _ENTITY + varint(len(entity) + length) + entity
+    return _UPDATES + varint(len(update) + length) + update
+
+
+_BEFORE_ACTION = tuple(map(_before_action, range(_LONGEST_ENTRY)))
+_BEFORE_ENTRY = tuple(
+    tuple(_before_entry(kind, length) for length in range(_LONGEST_ENTRY)) for kind in range(4)
+)
+"""By the kind of an update, by the length of its entry."""
 
 
 def _before_exact(field: int) -> list[bytes]:

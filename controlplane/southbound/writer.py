@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any
 
 from finsy.p4client import P4Error
 from structlog.typing import FilteringBoundLogger
@@ -16,7 +16,7 @@ from structlog.typing import FilteringBoundLogger
 from controlplane.model import FiveTuple
 from controlplane.southbound import diff, tables
 from controlplane.southbound.device import Device
-from controlplane.southbound.diff import Change, Step
+from controlplane.southbound.diff import Change, Phase, Step
 from controlplane.southbound.encode import MAX_UPDATES
 from controlplane.southbound.errors import OverflowedError, SwitchError
 from controlplane.southbound.ledger import DriftError, Ledger
@@ -26,6 +26,9 @@ from controlplane.southbound.status import Outcome, Result
 
 _REVIEW_S = (0.2, 5.0)
 """Pause before another look at rows without room: where a table took more than last time, and else."""
+
+_UNDER_WAY = 3
+"""Writes of one phase that a switch has at a time: others while we make the next (``bench/write.py``)."""
 
 _ROUNDS = 3
 """Times that rows are chosen anew in one go because a table took fewer than thought."""
@@ -148,16 +151,8 @@ class Writer:
         if desired.flows is not None and (desired.flows is not self._settled or kept != self._kept):
             flows = partial(self._flows, desired.flows, kept, ledger)
         for phase in diff.plan(ledger.contents, self._wanted.setup(desired.setup), groups, flows):
-            changes = ledger.worth_writing(phase.changes)
-            batch, message = self._next(device, changes)
-            while batch:
-                errors, following = await self._send(device, message, changes)
-                request.updates += len(batch)
-                ledger.note(batch, errors, strict=strict)
-                if self._newer() and phase.step > Step.FLIP:
-                    # A newer ranking goes before the rest of the flows; this batch was progress.
-                    return False
-                batch, message = following
+            if not await self._write_phase(device, request, ledger, phase, strict=strict):
+                return False
             if phase.step is Step.FLIP:
                 if ("active_bank", ()) in ledger.refused:
                     raise SwitchError(f"the flip was refused ({ledger.reason})")
@@ -165,25 +160,38 @@ class Writer:
         self._kept = kept
         return True
 
-    def _next(self, device: Device, changes: Iterator[Change]) -> tuple[list[Change], Sequence[Any]]:
-        """Take the next batch, with the messages of it."""
-        batch = list(islice(changes, self.batch))
-        return batch, device.prepare(batch)
-
-    async def _send(
-        self, device: Device, message: Sequence[Any], changes: Iterator[Change]
-    ) -> tuple[Mapping[int, P4Error], tuple[list[Change], Sequence[Any]]]:
-        """Write ``message`` and, while the switch works on it, make the next; return the errors, and that."""
-        if len(message) < self.batch:  # there is no next
-            return await device.write(message), ([], [])
-        write = asyncio.create_task(device.write(message))
+    async def _write_phase(
+        self, device: Device, request: Request, ledger: Ledger, phase: Phase, *, strict: bool
+    ) -> bool:
+        """Write the changes of ``phase``; return False where something newer took over on the way."""
+        changes = ledger.worth_writing(phase.changes)
+        superseded = False
+        under_way: deque[tuple[list[Change], asyncio.Task[dict[int, P4Error]]]] = deque()
         try:
-            for _ in range(2):  # steps of the event loop until the message is on its way
-                await asyncio.sleep(0)
-            following = self._next(device, changes)
-            return await write, following
-        finally:
-            write.cancel()
+            while True:
+                while len(under_way) < _UNDER_WAY and not superseded:
+                    batch = list(islice(changes, self.batch))
+                    if not batch:
+                        break
+                    under_way.append((batch, asyncio.create_task(device.write(device.prepare(batch)))))
+                    if len(batch) == self.batch:  # there may be a next: let this one out before it is made
+                        await asyncio.sleep(0)
+                        await asyncio.sleep(0)
+                if not under_way:
+                    return not superseded
+                batch, write = under_way.popleft()
+                errors = await write
+                request.updates += len(batch)
+                ledger.note(batch, errors, strict=strict)
+                # A newer ranking goes before the rest of the flows; what was written is progress.
+                superseded = self._newer() and phase.step > Step.FLIP
+        except BaseException as error:
+            # After these two the switch is read back: not before it has done with the other writes.
+            if not isinstance(error, (DriftError, OverflowedError)):
+                for _, write in under_way:
+                    write.cancel()
+            await asyncio.gather(*(write for _, write in under_way), return_exceptions=True)
+            raise
 
     def _groups(self, desired: Desired, ledger: Ledger) -> Mapping[int, tables.Call] | None:
         if desired.groups is None:
@@ -198,5 +206,9 @@ class Writer:
         flows: Mapping[FiveTuple, FlowEntry],
         groups: Collection[int] | None,
         ledger: Ledger,
-    ) -> tables.Contents:
-        return self.room.flows(self._wanted.flows(flows), ledger.contents, groups)
+    ) -> Iterator[tables.Contents]:
+        """Return the rows of the flow tables; in parts, made while the switch works, where all are new."""
+        held = any(ledger.contents[table] for table in tables.FLOW_TABLES)
+        if not held and groups is None and self.room.for_flows(tables.at_most(flows)):
+            return tables.flow_rows_in_parts(flows, self.batch)
+        return iter([self.room.flows(self._wanted.flows(flows), ledger.contents, groups)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
 
@@ -40,3 +41,12 @@ class Connection(NamedTuple):
     """Payload received so far."""
     quiet_ms: int = 0
     """Time since it last sent payload."""
+
+
+class Listing(NamedTuple):
+    """The connections of a moment, as far as there is anything to say of them."""
+
+    connections: list[Connection]
+    """Those that were not known, and those of the known ones that have carried something."""
+    present: Sequence[int]
+    """Cookies of all the known ones that are still there."""

@@ -12,23 +12,22 @@ import socket
 import struct
 from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 
-from hostagent.flows.connection import TCP, Connection, FiveTuple
+from hostagent.flows.connection import TCP, Connection, FiveTuple, Listing
 
 _NETLINK_SOCK_DIAG = 4
-_SOCK_DIAG_BY_FAMILY = 20
+_TCPDIAG_GETSOCK, _SOCK_DIAG_BY_FAMILY = 18, 20
 _NLM_F_REQUEST, _NLM_F_REQUEST_DUMP = 0x1, 0x301
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _DONE_SIZE = 20
 _INET_DIAG_INFO = 2
-_NO_COOKIE = 0xFFFF_FFFF_FFFF_FFFF
 
 _STATES = sum(1 << state for state in (1, 4, 8, 9, 11))
 """ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK and CLOSING: those in which payload may still be sent."""
 
 _HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence, port id
 _REQUEST = struct.Struct("=BBBBI" + "2s2s16s16sIQ")  # inet_diag_req_v2 with its inet_diag_sockid
+_LIST = struct.Struct("=BBBB" + "48x" + "II")  # inet_diag_req, of any socket: extensions and states
 _MESSAGE = struct.Struct("!BBBBHH16s16s")  # inet_diag_msg up to the addresses: family, .., ports, addresses
 _COOKIE_AT = 16 + _MESSAGE.size + 4  # in the whole netlink message, as the next ones
 _INODE_AT = 16 + 68
@@ -36,11 +35,10 @@ _ATTRIBUTES_AT = 16 + 72
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
 _TCPI_LAST_DATA_SENT_AT = 44
 _TCPI_BYTES_ACKED_AT = 120  # and bytes_received after it
+_TCPI_SEGMENTS_AT = 136  # segs_out and segs_in, 32 bits each: nothing is carried without one
 _TCPI_BYTES_SENT_AT = 200  # and bytes_retrans after it; since Linux 4.19
 _INFO_SIZE = _TCPI_BYTES_SENT_AT + 16
 _MAPPED = bytes(10) + b"\xff\xff"  # ::ffff:0:0/96, IPv4 through an IPv6 socket
-
-_NOTHING: Mapping[int, FiveTuple] = MappingProxyType({})
 
 _BUFFER = 1 << 18
 
@@ -51,6 +49,8 @@ _DESTROY_BUFFER = 1 << 20
 class InetDiag:
     """Lists TCP connections. Close it, or use it as a context manager."""
 
+    _buffer = bytearray(_BUFFER)  # of all: there may be many, and one is asked at a time
+
     def __init__(self) -> None:
         """Open the netlink socket, in the network namespace of the calling thread. Raises OSError."""
         self._socket = socket.socket(
@@ -59,7 +59,7 @@ class InetDiag:
         self._socket.bind((0, 0))
         self._socket.settimeout(1.0)  # the kernel answers while we ask; never hang on it all the same
         self._sequence = 0
-        self._buffer = bytearray(_BUFFER)
+        self._segments: dict[int, int] = {}  # of the known connections when they were listed last, by cookie
 
     def __enter__(self) -> InetDiag:
         return self
@@ -72,18 +72,21 @@ class InetDiag:
         self._socket.close()
 
     def connections(
-        self, ignored: Container[int] = frozenset(), known: Mapping[int, FiveTuple] = _NOTHING
-    ) -> list[Connection]:
-        """Return every TCP connection that may send, but for those whose cookie is ``ignored``.
+        self, ignored: Container[int] = frozenset(), known: Container[int] = frozenset()
+    ) -> Listing:
+        """List every TCP connection that may send, but for those whose cookie is ``ignored``.
 
-        Those cost next to nothing, which is what makes a host with many sockets cheap, and those that are
-        ``known`` (cookie to 5-tuple) less than others. Raises OSError.
+        Of the ``known`` ones, only those are told in full that have carried something since the last call:
+        what stands still costs next to nothing, which is what makes a host with many sockets cheap.
+        Raises OSError.
         """
         found: list[Connection] = []
-        for family in (socket.AF_INET, socket.AF_INET6):
-            for piece in self._dump(family):
-                found += _read(piece, ignored, known)
-        return found
+        present: list[int] = []
+        for piece in self._dump():
+            found += _read(piece, ignored, known, self._segments, present)
+        if len(self._segments) > len(present):
+            self._segments = {cookie: self._segments[cookie] for cookie in present}
+        return Listing(found, present)
 
     def lookup(self, known: Mapping[int, FiveTuple]) -> list[Connection]:
         """Return those of the ``known`` connections (cookie to 5-tuple) that the kernel finds.
@@ -110,16 +113,16 @@ class InetDiag:
                 found.append(connection._replace(tuple=key))
         return found
 
-    def _dump(self, family: int) -> Iterator[memoryview]:
-        """Yield the answer in pieces of whole inet_diag_msg; each is valid until the next is asked for."""
+    def _dump(self, kind: int = _TCPDIAG_GETSOCK) -> Iterator[memoryview]:
+        """Yield the answer in pieces of whole inet_diag_msg; each is valid until the next is asked for.
+
+        This request, the older one, gives IPv4 and IPv6 in one walk of the kernel's table; the newer takes
+        one for each.
+        """
         self._sequence += 1
-        request = _REQUEST.pack(
-            family, TCP, 1 << (_INET_DIAG_INFO - 1), 0, _STATES, b"", b"", b"", b"", 0, _NO_COOKIE
-        )
+        request = _LIST.pack(0, 0, 0, 1 << (_INET_DIAG_INFO - 1), _STATES, 0)
         size = _HEADER.size + len(request)
-        self._socket.send(
-            _HEADER.pack(size, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, self._sequence, 0) + request
-        )
+        self._socket.send(_HEADER.pack(size, kind, _NLM_F_REQUEST_DUMP, self._sequence, 0) + request)
         view = memoryview(self._buffer)
         while True:
             received = self._socket.recv_into(self._buffer)
@@ -194,49 +197,62 @@ def parse_message(message: memoryview | bytes) -> Connection:
 
 
 def _read(
-    piece: memoryview, ignored: Container[int], known: Mapping[int, FiveTuple] = _NOTHING
+    piece: memoryview,
+    ignored: Container[int],
+    known: Container[int],
+    segments: dict[int, int],
+    present: list[int],
 ) -> list[Connection]:
-    """Read a piece of inet_diag_msg, netlink headers and all.
+    """Read a piece of inet_diag_msg, netlink headers and all, as `InetDiag.connections` says.
 
-    The messages of a dump are nearly always alike in layout: then all are unpacked in one go.
+    ``segments`` has how many the known ones had the last time, and is brought up to date.
     """
-    (length,), found = struct.unpack_from("=I", piece), _find_info(piece)
-    if found is not None and len(piece) % length == 0 and length % 4 == 0:
-        layout = _layout(length, found)
-        attribute = piece[found - 4 : found]
-        records = list(layout.iter_unpack(piece))
-        if all(record[0] == length and record[3] == attribute for record in records):
-            return [
-                Connection(
-                    known.get(cookie) or _tuple(piece[index * length : index * length + _ATTRIBUTES_AT]),
-                    cookie,
-                    inode,
-                    sent - repeated if sent > repeated else 0,
-                    received,
-                    quiet,
-                )
-                for index, (_, cookie, inode, _, quiet, received, sent, repeated) in enumerate(records)
-                if cookie not in ignored
-            ]
-    listed: list[Connection] = []
+    found: list[Connection] = []
+    length, layout = _alike(piece)
+    if layout is not None:
+        # The messages of a dump are nearly always alike: then only those are read that say anything new.
+        for index, (cookie, now) in enumerate(layout.iter_unpack(piece)):
+            if segments.get(cookie) == now:
+                present.append(cookie)
+                continue
+            if cookie in known:
+                present.append(cookie)
+                segments[cookie] = now
+            elif cookie in ignored:
+                continue
+            found.append(parse_message(piece[index * length : (index + 1) * length]))
+        return found
     offset = 0
     while offset + _ATTRIBUTES_AT <= len(piece):
         (length,) = struct.unpack_from("=I", piece, offset)
         connection = parse_message(piece[offset : offset + length])
+        if connection.cookie in known:
+            present.append(connection.cookie)
+            segments[connection.cookie] = 0
         if connection.cookie not in ignored:
-            listed.append(connection)
+            found.append(connection)
         offset += (length + 3) & ~3
-    return listed
+    return found
+
+
+def _alike(piece: memoryview) -> tuple[int, struct.Struct | None]:
+    """Return the length of the messages in ``piece``, and their layout where all have the same."""
+    (length,), info_at = struct.unpack_from("=I", piece), _find_info(piece)
+    count, rest = divmod(len(piece), length)
+    if info_at is None or rest or length % 4:
+        return length, None
+    words = piece.cast("I")
+    for at in (0, info_at // 4 - 1):  # the message's length, and the attribute's with its type
+        if words[at :: length // 4].tolist().count(words[at]) < count:
+            return length, None
+    return length, _layout(length, info_at)
 
 
 @lru_cache(8)
 def _layout(length: int, info_at: int) -> struct.Struct:
-    """Return the layout of a whole message: length, cookie, inode, attribute header, figures."""
-    gap = info_at - 4 - (_INODE_AT + 4)
-    fields = f"=I{_COOKIE_AT - 4}xQ{_INODE_AT - _COOKIE_AT - 8}xI{gap}x4s"
-    fields += f"{_TCPI_LAST_DATA_SENT_AT}xI{_TCPI_BYTES_ACKED_AT + 8 - _TCPI_LAST_DATA_SENT_AT - 4}xQ"
-    fields += f"{_TCPI_BYTES_SENT_AT - _TCPI_BYTES_ACKED_AT - 16}xQQ"
-    return struct.Struct(f"{fields}{length - info_at - _INFO_SIZE}x")
+    """Return the layout of a whole message: its cookie and its segments."""
+    at = info_at + _TCPI_SEGMENTS_AT
+    return struct.Struct(f"={_COOKIE_AT}xQ{at - _COOKIE_AT - 8}xQ{length - at - 8}x")
 
 
 def _find_info(message: memoryview | bytes) -> int | None:

@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Mapping
 from contextlib import ExitStack
 from ipaddress import ip_address
 from threading import Thread
-from types import MappingProxyType
 from typing import TypeVar
 
 import psutil
 import structlog
 
 from hostagent.flows.activity import TcpActivity
-from hostagent.flows.connection import Connection, FiveTuple
+from hostagent.flows.attached import attached
+from hostagent.flows.connection import Connection, FiveTuple, Listing
 from hostagent.flows.inet_diag import Destroyed, InetDiag
 
 MAX_DESTROYED = 512
 """Destroyed sockets that are looked at each time; the kernel keeps more for the next."""
 
-_CLONE_NEWNET = 0x4000_0000
+MAX_NAMESPACES, MAX_OF_A_USER = 64, 32
+"""Most namespaces that are followed, in all and for one user: each takes descriptors, and a walk through the
+kernel's table of connections whenever those are listed."""
 
-_NOTHING: Mapping[int, FiveTuple] = MappingProxyType({})
+MAX_ADDRESSES = 8
+"""Most addresses of one namespace that are spoken for: who may set any must not crowd out others."""
+
+_CLONE_NEWNET = 0x4000_0000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,7 +44,8 @@ Result = TypeVar("Result")
 class _View:
     """One namespace, seen by sockets opened in it (in the calling thread's)."""
 
-    def __init__(self, proc: str) -> None:
+    def __init__(self, proc: str, host: int | None = None) -> None:
+        """Open the sockets. Where ``host`` is a namespace, only addresses that lead to it count."""
         with ExitStack() as undo:
             self.diag = InetDiag()
             undo.callback(self.diag.close)
@@ -46,7 +53,7 @@ class _View:
             undo.callback(self.destroyed.close)
             self.activity = TcpActivity(proc)
             undo.callback(self.activity.close)
-            self.addresses = _addresses()
+            self.addresses = _addresses(attached(host) if host is not None else None)
             self._closing = undo.pop_all()
 
     def close(self) -> None:
@@ -61,20 +68,27 @@ class Namespaces:
         """``proc`` is where the jobs' processes are. Raises OSError without inet_diag or without ``proc``."""
         self._proc = proc
         self._own = _View(proc)
-        self._own_id = os.stat(f"{proc}/thread-self/ns/net").st_ino
+        self._own_namespace = os.open(f"{proc}/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        self._own_id = os.fstat(self._own_namespace).st_ino
         self._others: dict[int, _View] = {}
         self._refused: set[int] = set()
+        self._crowded: set[int] = set()
         self._log = structlog.get_logger()
 
     def close(self) -> None:
         """Close every socket."""
         for view in self._views():
             view.close()
+        os.close(self._own_namespace)
 
-    def follow(self, pids: Iterable[int]) -> bool:
-        """See the namespaces of the processes ``pids``, and no others; say whether they are others now."""
+    def follow(self, users: Mapping[int, int]) -> bool:
+        """See the namespaces of some processes, and no others; say whether they are others now.
+
+        ``users`` are whose processes, by pid. Where they are in too many namespaces, those that are followed
+        already go first.
+        """
         wanted: dict[int, int] = {}
-        for pid in pids:
+        for pid in users:
             try:
                 wanted.setdefault(os.stat(f"{self._proc}/{pid}/ns/net").st_ino, pid)
             except OSError:
@@ -84,25 +98,47 @@ class Namespaces:
         for id_ in gone:
             self._others.pop(id_).close()
         self._refused &= wanted.keys()
-        new = wanted.keys() - self._others.keys() - self._refused
+        of_user = Counter(users[wanted[id_]] for id_ in self._others)
+        new = [id_ for id_ in wanted if id_ not in self._others and id_ not in self._refused]
         for id_ in new:
+            user = users[wanted[id_]]
+            if len(self._others) >= MAX_NAMESPACES or of_user[user] >= MAX_OF_A_USER:
+                self._complain_of(user)
+                continue
             self._enter(id_, wanted[id_])
+            of_user[user] += 1
         return bool(gone or new)
 
+    def _complain_of(self, user: int) -> None:
+        if user not in self._crowded:
+            self._crowded.add(user)
+            self._log.warning("a user's jobs are in more network namespaces than are looked at", user=user)
+
     @property
-    def foreign_addresses(self) -> frozenset[bytes]:
-        """Addresses in the namespaces that are followed; 4 or 16 bytes each, none of loopback or link."""
-        return frozenset(address for view in self._others.values() for address in view.addresses)
+    def foreign_addresses(self) -> list[bytes]:
+        """Addresses in the namespaces that are followed, those of the first one first; 4 or 16 bytes each.
+
+        Only those of interfaces that lead to the agent's own namespace (`hostagent.flows.attached`), and no
+        more than MAX_ADDRESSES of each.
+        """
+        found: dict[bytes, None] = {}
+        for view in self._others.values():
+            found.update(dict.fromkeys(sorted(view.addresses)[:MAX_ADDRESSES]))
+        return list(found)
 
     def changed(self) -> bool:
         """Say whether a connection has opened or closed since the last call; true at the first."""
         return sum(view.activity.changed() for view in self._views()) > 0  # each has to look
 
     def connections(
-        self, ignored: Container[int] = frozenset(), known: Mapping[int, FiveTuple] = _NOTHING
-    ) -> list[Connection]:
-        """Return every connection that may send; see `InetDiag.connections`. Raises OSError."""
-        return [conn for view in self._views() for conn in view.diag.connections(ignored, known)]
+        self, ignored: Container[int] = frozenset(), known: Container[int] = frozenset()
+    ) -> Listing:
+        """List every connection that may send; see `InetDiag.connections`. Raises OSError."""
+        listings = [view.diag.connections(ignored, known) for view in self._views()]
+        return Listing(
+            [connection for listing in listings for connection in listing.connections],
+            [cookie for listing in listings for cookie in listing.present],
+        )
 
     def lookup(self, known: Mapping[int, FiveTuple]) -> list[Connection]:
         """Return those of the ``known`` connections that are found; see `InetDiag.lookup`. Raises OSError."""
@@ -134,7 +170,7 @@ class Namespaces:
         try:
             if os.fstat(descriptor).st_ino != id_:
                 return
-            self._others[id_] = inside(descriptor, lambda: _View(self._proc))
+            self._others[id_] = inside(descriptor, lambda: _View(self._proc, self._own_namespace))
         except OSError as error:
             if not self._refused:
                 self._log.warning(
@@ -173,10 +209,12 @@ def inside(namespace: int, function: Callable[[], Result]) -> Result:
     return results[0]
 
 
-def _addresses() -> frozenset[bytes]:
+def _addresses(names: Collection[str] | None) -> frozenset[bytes]:
+    """Return the addresses of the interfaces ``names`` (None: of all), but for those of loopback or link."""
     present = (
         ip_address(entry.address.partition("%")[0])
-        for entries in psutil.net_if_addrs().values()
+        for name, entries in psutil.net_if_addrs().items()
+        if names is None or name in names
         for entry in entries
         if entry.family != psutil.AF_LINK
     )

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from hostagent.flows.connection import Connection, FiveTuple
-from hostagent.flows.kind import MIN_BYTES, FlowKind, Volume, kinds
+from hostagent.flows.connection import Connection, FiveTuple, Listing
+from hostagent.flows.flow import Flow, FlowKind
+from hostagent.flows.kind import MIN_BYTES, is_service, kinds
 
 LOOKUPS = 3
 """How often the owner of a new connection is looked for: just accepted, it is in no process's table yet."""
@@ -16,27 +17,19 @@ LOOKUPS = 3
 MAX_IGNORED = 1 << 17
 """Cookies of connections that are no flows which are remembered; with more, all are looked at anew."""
 
+MAX_FLOWS = 12_288
+"""Most flows of one user on this host: controllers take 16,384 of a host, and there are other users."""
+
 KIND_NS = 1_000_000_000
 """How often the flows' kinds are told anew; and at once when one opens, closes or has carried enough."""
 
 
 @dataclass(slots=True)
-class Flow:
-    """A flow of job ``job``; ``opened_ns`` is when it was first seen (monotonic)."""
+class Sent:
+    """What the collectives of a job have sent since the last look, and how long ago the last of it."""
 
-    job: str
-    cookie: int
-    opened_ns: int
     bytes_sent: int
-    kind: FlowKind = FlowKind.CONTROL
-    quiet_ms: int = 0
-    """Time since it last sent payload, when it was last looked at."""
-    communicator: int = 0
-    """NCCL communicator that it belongs to; 0: not known."""
-    destroyed: bool = False
-    """Its socket is no more, though the connections have not been listed since."""
-    volume: Volume = field(default_factory=lambda: Volume(0, 0))
-    """Of both directions."""
+    quiet_ms: int
 
 
 @dataclass(slots=True)
@@ -46,6 +39,8 @@ class Changes:
     opened: list[FiveTuple] = field(default_factory=list)
     changed: list[FiveTuple] = field(default_factory=list)
     closed: list[FiveTuple] = field(default_factory=list)
+    sent: dict[str, Sent] = field(default_factory=dict)
+    """By job."""
 
 
 @dataclass(slots=True)
@@ -67,8 +62,16 @@ class FlowTracker:
         self,
         addresses: Collection[bytes],
         communicator: Callable[[str, FiveTuple], int] = lambda _job, _flow: 0,
+        user: Callable[[str], int] = lambda _job: 0,
     ) -> None:
-        """``communicator`` says which NCCL communicator a job's flow belongs to; 0: nobody has told."""
+        """``communicator`` says which NCCL communicator a job's flow belongs to; 0: nobody has told.
+
+        ``user`` says whose a job is.
+        """
+        self._user = user
+        self._of_user: Counter[int] = Counter()
+        self.crowded: set[int] = set()
+        """Users who have more flows than are taken."""
         self._addresses = frozenset(addresses)
         self._communicator = communicator
         self.flows: dict[FiveTuple, Flow] = {}
@@ -78,7 +81,9 @@ class FlowTracker:
         """Per job, connections to its peers that were gone before they were listed."""
         self._of_job: dict[str, dict[FiveTuple, Flow]] = {}
         self._kinds_ns = 0
-        self._moved = False  # something has been carried since the kinds were told
+        self._moved: set[str] = set()  # jobs whose flows may be of other kinds than they were told
+        self._told_anew = False  # other things are known of the communicators
+        self._shared: frozenset[tuple[bytes, int]] = frozenset()  # endpoints that several jobs use
         self._lookups: dict[int, int] = {}  # cookie of a connection without known owner -> lookups so far
         self._ignored: set[int] = set()  # cookies of connections that are no flow
 
@@ -103,16 +108,14 @@ class FlowTracker:
         self._ignored.clear()
 
     def retell(self) -> None:
-        """Have the flows' kinds told anew: more is known of their communicators."""
-        self._kinds_ns, self._moved = 0, True
+        """Have the flows' kinds told anew: other things are known of their communicators."""
+        self._kinds_ns, self._told_anew = 0, True
+        self._moved.update(self._of_job)
 
     def update(
-        self,
-        connections: Iterable[Connection],
-        owners: Callable[[], Mapping[int, str] | None],
-        now_ns: int,
+        self, listing: Listing, owners: Callable[[], Mapping[int, str] | None], now_ns: int
     ) -> Changes:
-        """Take in all connections of now, but for those that are ignored.
+        """Take in the connections of now, listed with `ignored` and `known` as they are.
 
         ``owners`` is called at most once, and only when a connection is new: it maps socket inodes to jobs,
         or returns None where it is too early to look again.
@@ -120,14 +123,13 @@ class FlowTracker:
         if len(self._ignored) > MAX_IGNORED:  # some are gone without our being told
             self._ignored.clear()
         changes = Changes()
-        seen: set[int] = set()
+        gone = self.known.keys() - listing.present
         strangers: dict[int, int] = {}
         unknown: list[Connection] = []
         enough = False
-        for connection in connections:
+        for connection in listing.connections:
             if (key := self.known.get(connection.cookie)) is not None:
-                seen.add(connection.cookie)
-                enough |= self._see(key, connection, changes)
+                enough |= self._see(key, connection, changes, now_ns)
             elif connection.cookie in self._ignored:
                 continue
             elif not self._leaves(connection.tuple):
@@ -145,14 +147,19 @@ class FlowTracker:
                     self._ignored.add(connection.cookie)
                 continue
             del strangers[connection.cookie]
-            seen.add(connection.cookie)
-            self._open(job, connection, now_ns)
+            if self._of_user[user := self._user(job)] >= MAX_FLOWS:
+                self.crowded.add(user)
+                self._ignored.add(connection.cookie)
+                continue
+            self._open(job, user, connection, now_ns)
             changes.opened.append(connection.tuple)
         self._lookups = strangers
-        changes.closed = [key for cookie, key in self.known.items() if cookie not in seen]
+        changes.closed = [self.known[cookie] for cookie in gone if cookie in self.known]
         for key in changes.closed:
             self._forget(key)
-        if enough or changes.opened or changes.closed or self._is_due(now_ns):
+        if changes.opened or changes.closed:
+            self._find_shared()
+        if enough or ((changes.opened or changes.closed) and self._moved) or self._is_due(now_ns):
             self._tell_kinds(changes, now_ns)
         return changes
 
@@ -161,27 +168,30 @@ class FlowTracker:
         changes, enough = Changes(), False
         for connection in connections:
             if (key := self.known.get(connection.cookie)) is not None:
-                enough |= self._see(key, connection, changes)
+                enough |= self._see(key, connection, changes, now_ns)
         if enough or self._is_due(now_ns):
             self._tell_kinds(changes, now_ns)
         return changes
 
-    def _see(self, key: FiveTuple, connection: Connection, changes: Changes) -> bool:
+    def _see(self, key: FiveTuple, connection: Connection, changes: Changes, now_ns: int) -> bool:
         """Take in a flow's connection; say whether it has just carried enough to tell its kind."""
         flow, total = self.flows[key], connection.bytes_sent + connection.bytes_received
-        flow.quiet_ms = connection.quiet_ms
-        before = flow.volume.total
+        before = flow.carried
         if before == total:
             return False
-        self._moved = True
-        flow.volume.total = total
-        if flow.bytes_sent != connection.bytes_sent:
+        self._moved.add(flow.job)
+        flow.carry(total, now_ns)
+        if more := connection.bytes_sent - flow.bytes_sent:
             flow.bytes_sent = connection.bytes_sent
             changes.changed.append(key)
+            if flow.kind is FlowKind.COLLECTIVE:
+                sent = changes.sent.setdefault(flow.job, Sent(0, connection.quiet_ms))
+                sent.bytes_sent += more
+                sent.quiet_ms = min(sent.quiet_ms, connection.quiet_ms)
         return before < MIN_BYTES <= total
 
     def _is_due(self, now_ns: int) -> bool:
-        return self._moved and now_ns - self._kinds_ns >= KIND_NS
+        return bool(self._moved) and now_ns - self._kinds_ns >= KIND_NS
 
     def destroyed(self, connections: Iterable[Connection]) -> None:
         """Take in sockets that were destroyed: those that were never listed are counted.
@@ -210,7 +220,7 @@ class FlowTracker:
                 brief.count += 1
                 brief.bytes_sent += connection.bytes_sent
 
-    def _open(self, job: str, connection: Connection, now_ns: int) -> None:
+    def _open(self, job: str, user: int, connection: Connection, now_ns: int) -> None:
         if connection.tuple in self.flows:  # the 5-tuple's next use
             self._forget(connection.tuple)
         flow = Flow(
@@ -218,41 +228,62 @@ class FlowTracker:
             connection.cookie,
             now_ns,
             connection.bytes_sent,
-            quiet_ms=connection.quiet_ms,
-            volume=Volume(connection.bytes_sent + connection.bytes_received, now_ns),
+            user,
+            service=is_service(connection.tuple),
+            communicator=self._communicator(job, connection.tuple),
         )
+        flow.carry(connection.bytes_sent + connection.bytes_received, now_ns)
+        if flow.carried or flow.communicator:
+            self._moved.add(job)
         self.flows[connection.tuple] = flow
+        self._of_user[user] += 1
         self.known[connection.cookie] = connection.tuple
         self._of_job.setdefault(job, {})[connection.tuple] = flow
 
     def _forget(self, key: FiveTuple) -> None:
         flow = self.flows.pop(key)
+        self._of_user[flow.user] -= 1
         del self.known[flow.cookie]
         if not flow.destroyed:
             self._ignored.add(flow.cookie)  # it closes, and its destruction is still to be told
         del self._of_job[flow.job][key]
+        if flow.carried:
+            self._moved.add(flow.job)  # it may have been the busiest
         if not self._of_job[flow.job]:
             del self._of_job[flow.job]
             self.brief.pop(flow.job, None)
 
-    def _tell_kinds(self, changes: Changes, now_ns: int) -> None:
-        self._kinds_ns, self._moved = now_ns, False
+    def _find_shared(self) -> None:
+        """Find the addresses and ports that several jobs are connected to."""
         users: Counter[tuple[bytes, int]] = Counter()
-        for flows in self._of_job.values():
-            users.update({(key.destination, key.destination_port) for key in flows})
+        if len(self._of_job) > 1:
+            for flows in self._of_job.values():
+                users.update({(key.destination, key.destination_port) for key in flows})
         shared = frozenset(endpoint for endpoint, jobs in users.items() if jobs > 1)
-        told = {*changes.opened, *changes.changed}
-        for job, flows in self._of_job.items():
-            volumes = {key: flow.volume for key, flow in flows.items()}
-            before = {key: flow.kind for key, flow in flows.items()}
-            for key, kind in kinds(volumes, before, shared, now_ns).items():
-                flow, communicator = flows[key], self._communicator(job, key)
-                if communicator:
-                    kind = FlowKind.COLLECTIVE
-                if (kind, communicator) != (flow.kind, flow.communicator):
-                    flow.kind, flow.communicator = kind, communicator
-                    if key not in told:
-                        changes.changed.append(key)
+        if shared != self._shared:
+            self._shared = shared
+            self._moved.update(self._of_job)
+
+    def _tell_kinds(self, changes: Changes, now_ns: int) -> None:
+        moved, self._moved, self._kinds_ns = self._moved & self._of_job.keys(), set(), now_ns
+        others: list[FiveTuple] = []
+        for flows in (self._of_job[job] for job in moved):
+            others += self._other_communicators(flows) if self._told_anew else ()
+            for key, kind in list(kinds(flows, self._shared)):
+                flows[key].kind = kind
+                others.append(key)
+        self._told_anew = False
+        if others:
+            told = {*changes.opened, *changes.changed}
+            changes.changed += [key for key in dict.fromkeys(others) if key not in told]
+
+    def _other_communicators(self, flows: Mapping[FiveTuple, Flow]) -> Iterable[FiveTuple]:
+        """Ask for the communicators of ``flows`` again; yield those that have others now."""
+        for key, flow in flows.items():
+            communicator = self._communicator(flow.job, key)
+            if communicator != flow.communicator:
+                flow.communicator = communicator
+                yield key
 
     def _leaves(self, flow: FiveTuple) -> bool:
         return (

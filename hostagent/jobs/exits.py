@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import resource
 import signal
 import struct
 
@@ -18,6 +19,8 @@ _PIDFD_INFO_EXIT = 1 << 3
 _INFO = struct.Struct("=QQ11Ii")  # mask, cgroup id, pid and ten more ids, exit code: 64 bytes
 
 MAX_WATCHED = 4096
+"""Most processes whose end is watched, but no more than a quarter of the files that may be open: a tenant may
+have any number of processes, and there are logs to be read."""
 
 
 class ExitWatch:
@@ -28,10 +31,11 @@ class ExitWatch:
         self._proc = proc
         self._descriptors: dict[int, int] = {}
         self._same = os.path.realpath(proc) == "/proc"
+        self._most = min(MAX_WATCHED, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
 
     def watch(self, pid: int) -> None:
         """Remember ``pid``, which lives now."""
-        if self._same and pid not in self._descriptors and len(self._descriptors) < MAX_WATCHED:
+        if self._same and pid not in self._descriptors and len(self._descriptors) < self._most:
             with contextlib.suppress(OSError):
                 self._descriptors[pid] = os.pidfd_open(pid)
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from hostagent.jobs.health import Health, Patience
+from hostagent.jobs.identity import Rank
 from hostagent.jobs.processes import TrainingProcess, start_ticks
 from hostagent.jobs.sources import Source, descriptor_flags, outputs
 from hostagent.jobs.told import Told
@@ -17,8 +18,9 @@ from hostagent.logs.counter import IterationCounter
 from hostagent.logs.format import LogFormat
 from hostagent.logs.place import GONE
 from hostagent.logs.reader import LogReader, Read
-from hostagent.logs.tail import Identity, Tail
+from hostagent.logs.tail import Bookmark, Identity, Tail
 from hostagent.logs.watch import Watcher
+from hostagent.memory import JobMemory, LogMemory
 
 FRESH_NS = 2 * 10**9
 """A process younger than this has hardly logged an iteration: what it appends to is an earlier run's log."""
@@ -66,20 +68,67 @@ class TrackedJob:
     _search_ns: int = 0
     _search_every_ns: int = FIRST_SEARCH_NS
     _seen_ns: int = 0
+    _kept: list[LogMemory] = field(default_factory=list)
+    """Logs that were read before the agent started, and have not been found again yet."""
 
     def __post_init__(self) -> None:
         self.counter = IterationCounter(self.started_ns)
 
+    @classmethod
+    def recalled(cls, memory: JobMemory, formats: Sequence[LogFormat]) -> TrackedJob:
+        """Return the job that ``memory`` is of, as it was when the agent ended."""
+        job = cls(memory.id, memory.started_ns, formats=formats)
+        job.counter.go_on(memory.counter)
+        job.processes = {
+            pid: TrainingProcess(pid, Rank(memory.id, 0, 0), memory.started_ns, ticks, parent)
+            for pid, ticks, parent in memory.processes
+        }
+        job._kept = list(memory.logs)
+        if memory.told:
+            job._leader = job._told = Told()
+        return job
+
+    def remember(self) -> JobMemory:
+        """Return what is to be kept of it while there is no agent."""
+        logs: list[LogMemory] = []
+        for reader in (log.reader for log in self._logs):
+            if bookmark := reader.bookmark():
+                known, parser = reader.remember()
+                logs.append(
+                    LogMemory(
+                        kind=reader.kind,
+                        place=str(reader.place),
+                        bookmark=bookmark,
+                        format=known,
+                        parser=parser,
+                        leads=reader is self._leader,
+                    )
+                )
+        return JobMemory(
+            id=self.id,
+            started_ns=self.started_ns,
+            processes=tuple(
+                (process.pid, process.ticks, process.parent) for process in self.processes.values()
+            ),
+            counter=self.counter.state(),
+            logs=(*logs, *self._kept)[:MAX_LOGS],
+            told=self._leader is not None and self._leader is self._told,
+        )
+
     @property
     def log_format(self) -> str:
         """Name of the log's format; empty where no log on this host has iterations."""
-        return self._leader.format if self._leader else ""
+        if self._leader is not None:
+            return self._leader.format
+        return next((log.format for log in self._kept if log.leads), "")
 
     @property
     def source(self) -> str:
         """Where progress is read, or may yet be; empty where there is nothing to read."""
         if self._leader is not None:
             return self._leader.kind
+        if kind := next((log.kind for log in self._kept if log.leads), ""):
+            return kind
         return self._logs[0].reader.kind if self._logs else ""
 
     @property
@@ -133,10 +182,27 @@ class TrackedJob:
             if source.holder is not None and not _writes(source, proc):
                 continue  # whose file it is, and whether its user may read it, nobody has asked
             known.add(source.identity)
-            start = source.found.st_size if _is_old(source, proc) else 0
+            kept = self._kept_of(source)
+            start: int | Bookmark = source.found.st_size if _is_old(source, proc) else 0
+            if kept is not None and kept.bookmark[:2] == source.identity:
+                start = kept.bookmark
             begun_s = time.time() - (time.monotonic_ns() - self.started_ns) / 1e9 - TIME_ZONES_S
             reader = LogReader(source.kind, Tail(source.place, start, watcher), self.formats, begun_s)
+            if kept is not None:
+                reader.recall(kept.format, kept.parser)
+                self._leader = reader if kept.leads else self._leader
             self._logs.append(_Log(reader, source.holder))
+
+    def _kept_of(self, source: Source) -> LogMemory | None:
+        """Return, and forget, what was kept of the log: that of its file, or of one that it has replaced."""
+        for is_it in (
+            lambda log: log.bookmark[:2] == source.identity,
+            lambda log: log.place == str(source.place),
+        ):
+            for log in filter(is_it, self._kept):
+                self._kept.remove(log)
+                return log
+        return None
 
     def wants_search(self, now_ns: int) -> bool:
         """Say whether its log is to be searched for now."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -29,6 +31,12 @@ RECHECK_NS = 15 * 10**9
 
 SCAN_NS = 100_000_000
 """CPU time that looking at new processes may take at once: a tenant may start a hundred thousand of them."""
+
+OWNERS_NS = 200_000_000
+"""CPU time that looking through open files for sockets may take at once."""
+
+MAX_JOBS = 64
+"""Most jobs of one user on this host: controllers take 256 of a host, and there are other users."""
 
 NS_PER_TICK = 10**9 // os.sysconf("SC_CLK_TCK")
 
@@ -65,7 +73,10 @@ class ProcessFinder:
         self._namespace = network_namespace
         self._others: dict[int, tuple[int, int]] = {}  # pid -> first seen, next look
         self._owners: dict[str, int] = {}  # job -> the user whose it is on this host
+        self._open_files: dict[int, int] = {}  # pid -> how many it had open when they were gone through
         self.processes: dict[int, TrainingProcess] = {}
+        self.crowded: set[int] = set()
+        """Users who have more jobs than are believed."""
         self.denied = False
         """Some process could not be looked at for want of permission."""
         # The kernel counts a process's start since boot, suspended time included; monotonic time leaves
@@ -106,22 +117,40 @@ class ProcessFinder:
         return changed
 
     def socket_owners(self) -> dict[int, str]:
-        """Map the inode of every socket that a training process has open to the process's job."""
+        """Map the inode of every socket that a training process has open to the process's job.
+
+        Those with the fewest open files, as far as is known, come first, and after OWNERS_NS nothing more: a
+        tenant may have a million open.
+        """
         owners: dict[int, str] = {}
-        for pid, process in self.processes.items():
-            directory = f"{self._proc}/{pid}/fd"
-            try:
-                names = os.listdir(directory)
-            except OSError:
+        known, self._open_files = self._open_files, {}
+        until_ns = time.thread_time_ns() + OWNERS_NS
+        for pid in sorted(self.processes, key=lambda pid: known.get(pid, 0)):
+            if time.thread_time_ns() >= until_ns:
+                self._open_files[pid] = known.get(pid, 0)
                 continue
-            for name in names:
-                try:
-                    target = os.readlink(f"{directory}/{name}")
-                except OSError:
-                    continue
-                if target.startswith("socket:["):
-                    owners[int(target[8:-1])] = process.rank.job
+            job, count = self.processes[pid].rank.job, 0
+            with contextlib.suppress(OSError), os.scandir(f"{self._proc}/{pid}/fd") as entries:
+                for count, entry in enumerate(entries, 1):
+                    if count % 64 == 0 and time.thread_time_ns() >= until_ns:
+                        break
+                    if inode := self._socket(entry.path):
+                        owners[inode] = job
+            self._open_files[pid] = count
         return owners
+
+    @staticmethod
+    def _socket(path: str) -> int:
+        """Return the inode of the socket that a descriptor is; 0: it is none."""
+        try:
+            target = os.readlink(path)
+        except OSError:
+            return 0
+        return int(target[8:-1]) if target.startswith("socket:[") else 0
+
+    def user_of(self, job: str) -> int:
+        """Return whose ``job`` is on this host."""
+        return self._owners.get(job, 0)
 
     def _examine(self, pid: int) -> bool:
         """Look whether ``pid`` trains; then note it."""
@@ -156,7 +185,10 @@ class ProcessFinder:
     def _note(self, pid: int, rank: Rank, ticks: int, parent: int, slurm_log: str) -> None:
         if (user := user_of(self._proc, pid)) is None:
             return  # gone already
-        rank = rank if self._owners.setdefault(rank.job, user) == user else _qualified(rank, user)
+        rank = rank if self._owners.get(rank.job, user) == user else _qualified(rank, user)
+        if rank.job not in self._owners and Counter(self._owners.values())[user] >= MAX_JOBS:
+            self.crowded.add(user)
+            return
         if self._owners.setdefault(rank.job, user) != user:
             return  # somebody has taken that name, too, and is not believed
         started_ns = max(1, ticks * NS_PER_TICK - self._suspended_ns)

@@ -14,6 +14,7 @@ from hostagent.jobs.sources import Source, SourceFinder
 from hostagent.logs import FORMATS
 from hostagent.logs.format import LogFormat
 from hostagent.logs.watch import Watcher
+from hostagent.memory import JobMemory
 
 RESTART_NS = 120 * 10**9
 """How long a launcher may take to start a job again that has died: later it is taken for another."""
@@ -45,10 +46,13 @@ class JobTracker:
         formats: Sequence[LogFormat] = FORMATS,
         patterns: Sequence[str] = (),
         patience: Patience | None = None,
+        memory: Sequence[JobMemory] = (),
     ) -> None:
         """``proc`` is where their processes' files are; ``watcher`` tells when their logs grow.
 
-        ``patterns`` name logs, as `hostagent.jobs.sources.SourceFinder` takes them.
+        ``patterns`` name logs, as `hostagent.jobs.sources.SourceFinder` takes them. ``memory`` is of the jobs
+        that an agent before this one has kept: those that are still there, or are started again by the same
+        launcher, go on where they were.
         """
         self._proc = proc
         self._watcher = watcher
@@ -59,6 +63,9 @@ class JobTracker:
         self._unread: list[TrackedJob] = []
         self._exits = ExitWatch(proc)
         self._waiting: dict[str, TrackedJob] = {}  # that have died, and whose launcher may start them again
+        for kept in memory:
+            self._waiting[kept.id] = job = TrackedJob.recalled(kept, formats)
+            job.over_ns = time.monotonic_ns()
         self.jobs: dict[str, TrackedJob] = {}
 
     def close(self) -> None:
@@ -86,11 +93,15 @@ class JobTracker:
             self._note_exits(job, by_job.get(job.id, ()))
         for job in over:
             self._end(job)
-        self._give_up()
         for name, members in by_job.items():
             job = self.jobs.get(name) or self._again(name, members) or self._begin(name, members)
             job.update(members, self._proc, self._watcher)
+        self._give_up()
         return over
+
+    def remember(self) -> list[JobMemory]:
+        """Return what is to be kept of the jobs while there is no agent."""
+        return [job.remember() for job in (*self.jobs.values(), *self._waiting.values())]
 
     def search(self, now_ns: int) -> bool:
         """Search for the logs of jobs that have shown none yet; say whether there was any to search for.
@@ -182,9 +193,13 @@ class JobTracker:
             job.close()
 
     def _again(self, name: str, members: Collection[TrainingProcess]) -> TrackedJob | None:
-        """Return the job that its launcher has started again."""
+        """Return the job that its launcher has started again, or that was there before the agent was."""
         job = self._waiting.get(name)
-        if job is None or not _launchers(job.processes.values()) & _launchers(members):
+        if job is None:
+            return None
+        there = {(process.pid, process.ticks) for process in members}
+        is_there = any((process.pid, process.ticks) in there for process in job.processes.values())
+        if not (is_there or _launchers(job.processes.values()) & _launchers(members)):
             return None
         del self._waiting[name]
         job.health, job.reason = Health.RUNNING, ""
@@ -200,7 +215,11 @@ class JobTracker:
                 del self._waiting[name]
 
     def _launched(self, job: TrackedJob) -> bool:
-        return any(start_ticks(self._proc, pid) is not None for pid in _launchers(job.processes.values()))
+        """Say whether its launcher is there, or one of its processes, which has not been found yet."""
+        processes = job.processes.values()
+        return any(start_ticks(self._proc, pid) is not None for pid in _launchers(processes)) or any(
+            start_ticks(self._proc, process.pid) == process.ticks for process in processes
+        )
 
 
 def _launchers(processes: Collection[TrainingProcess]) -> set[int]:

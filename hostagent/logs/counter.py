@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from statistics import median
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from hostagent.logs.format import Mark
+from pydantic import Field
+
+from hostagent.logs.format import MAX_DURATION_NS, MAX_ITERATION, Mark
 
 MAX_DURATIONS = 100
 """Most durations that one mark gives; a mark for more iterations gives this many times their mean."""
@@ -20,6 +22,26 @@ RECENT = 8
 
 RISING = 2
 """So many held marks in a row, each above the last, are believed whatever their distances."""
+
+
+_Count = Annotated[int, Field(ge=0, le=MAX_ITERATION)]
+_Time = Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
+class CounterState(NamedTuple):
+    """All that an `IterationCounter` knows, to go on later."""
+
+    iterations: _Count
+    last_ns: _Time
+    value: _Count | None
+    total: _Time | None
+    base: _Count
+    interval: Annotated[int, Field(gt=0, le=MAX_ITERATION)] | None
+    held: _Count | None
+    leap: Annotated[int, Field(ge=-MAX_ITERATION, le=MAX_ITERATION)] | None
+    rising: _Count
+    accounted_ns: _Time
+    recent: tuple[tuple[_Count, Annotated[int, Field(gt=0, le=MAX_DURATION_NS)]], ...]
 
 
 class Estimate(NamedTuple):
@@ -66,6 +88,28 @@ class IterationCounter:
         self._accounted_ns = 0  # what the counted iterations took by the log's own words
         self._live = False
         self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)  # step, ns per iteration
+
+    def state(self) -> CounterState:
+        """Return all that it knows, but for what was rejected."""
+        return CounterState(
+            self.iterations,
+            self.last_ns,
+            self.value,
+            self.total,
+            self._base,
+            self._interval,
+            self._held,
+            self._leap,
+            self._rising,
+            self._accounted_ns,
+            tuple(self._recent),
+        )
+
+    def go_on(self, state: CounterState) -> None:
+        """Go on from what `state` returned."""
+        self.iterations, self.last_ns, self.value, self.total = state[:4]
+        self._base, self._interval, self._held, self._leap, self._rising, self._accounted_ns = state[4:10]
+        self._recent.extend(state.recent)
 
     def see(self, mark: Mark, now_ns: int, *, live: bool = True) -> list[int]:
         """Count ``mark``, written at ``now_ns``; return the durations (ns) of the iterations it completes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from hostagent.logs.format import MAX_ITERATION, Mark, Parser, RejectedLineError
 
@@ -42,6 +43,18 @@ class EpochParser:
             del self._starts[next(iter(self._starts))]
         # The run's own end is not told, only the epoch's.
         return replace(mark, completed=start + mark.completed, total=None, epoch=None)
+
+    def remember(self) -> tuple[int, ...]:
+        """Return the last epoch's length, and each epoch with its beginning, the last one last."""
+        return (self._length, *chain.from_iterable(self._starts.items()))
+
+    def recall(self, numbers: tuple[int, ...]) -> None:
+        """Remember what `remember` returned. Raises ValueError where it cannot have."""
+        if len(numbers) % 2 == 0 or len(numbers) > 1 + 2 * KEPT or max(numbers) > MAX_ITERATION:
+            raise ValueError("no epochs")
+        self._length = numbers[0]
+        self._starts = dict(zip(numbers[1::2], numbers[2::2], strict=True))
+        self._epoch = next(reversed(self._starts), None)
 
     def _start(self, epoch: int, total: int | None) -> int:
         if epoch in self._starts:

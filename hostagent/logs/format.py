@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 MAX_ITERATION = 10**12
 """No training run counts further: at 1 ms an iteration that is 30 years."""
@@ -51,6 +52,20 @@ class Mark:
 
 
 Parser = Callable[[str], Mark | None]
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A parser of one log that remembers something of earlier lines, and can be told it again."""
+
+    def __call__(self, line: str) -> Mark | None:
+        """Read one line."""
+
+    def remember(self) -> tuple[int, ...]:
+        """Return what it remembers, as numbers from 0."""
+
+    def recall(self, numbers: tuple[int, ...]) -> None:
+        """Remember what `remember` returned. Raises ValueError where it cannot have."""
 
 
 @dataclass(frozen=True, slots=True)

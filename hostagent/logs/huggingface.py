@@ -21,6 +21,9 @@ from hostagent.logs.format import ANYBODYS, START, LogFormat, Mark
 _BARE = re.compile(START + r"(?=\d{1,3}%\|)")
 _END = re.compile(START + r"\{'train_runtime'")
 
+MAX_EVALUATIONS = 64
+"""Most totals of evaluations that are remembered."""
+
 
 def parse(line: str) -> Mark | None:
     """Read one line; see `hostagent.logs.format.LogFormat`."""
@@ -55,12 +58,22 @@ class TrainingBar:
         if self._over and mark.completed > 0:
             return None  # a training's bar begins at 0
         if mark.total != self._total and not self._adopt(mark.total):
-            if mark.completed == mark.total and len(self._evaluations) < 64:
+            if mark.completed == mark.total and len(self._evaluations) < MAX_EVALUATIONS:
                 self._evaluations.add(mark.total)
             return None
         self._over = False
         self._complete = mark.completed == mark.total
         return mark
+
+    def remember(self) -> tuple[int, ...]:
+        """Return the training's total (0: none yet), whether it is complete and over, evaluations' totals."""
+        return (self._total or 0, int(self._complete), int(self._over), *self._evaluations)
+
+    def recall(self, numbers: tuple[int, ...]) -> None:
+        """Remember what `remember` returned. Raises ValueError where it cannot have."""
+        total, complete, over, *evaluations = numbers
+        self._total, self._complete, self._over = total or None, bool(complete), bool(over)
+        self._evaluations = set(evaluations[:MAX_EVALUATIONS])
 
     def _adopt(self, total: int) -> bool:
         if total in self._evaluations or not (self._total is None or self._complete):

@@ -28,6 +28,11 @@ class LineSplitter:
         self.too_long = 0
         """Lines dropped because they were longer than MAX_LINE bytes."""
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes of the line that is not ended yet."""
+        return len(self._partial)
+
     def reset(self) -> None:
         """Forget the unfinished line: what comes next does not continue it."""
         self._partial.clear()

@@ -11,7 +11,7 @@ from hostagent.logs.format import LogFormat, Mark
 from hostagent.logs.lines import LineSplitter
 from hostagent.logs.place import Place
 from hostagent.logs.recogniser import Recogniser
-from hostagent.logs.tail import Identity, Tail
+from hostagent.logs.tail import Bookmark, Identity, Tail
 
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -68,6 +68,18 @@ class LogReader:
     @place.setter
     def place(self, place: Place) -> None:
         self._tail.place = place
+
+    def bookmark(self) -> Bookmark | None:
+        """Return where the first line begins that has not been read; None where no file is open."""
+        return self._tail.bookmark(self._splitter.unfinished)
+
+    def remember(self) -> tuple[str, tuple[int, ...]]:
+        """Return the format, and what its parser remembers of earlier lines."""
+        return self._recogniser.remember()
+
+    def recall(self, known: str, parser: tuple[int, ...]) -> None:
+        """Go on with what `remember` returned."""
+        self._recogniser.recall(known, parser)
 
     @property
     def rejected(self) -> Counter[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from hostagent.logs.format import LogFormat, Mark, Parser, RejectedLineError
+from hostagent.logs.format import LogFormat, Mark, Parser, RejectedLineError, Remembering
 
 PAST_S = 2 * 3600
 """A line's time stamp may be so much earlier than the lines' before: ranks interleave, and summer ends."""
@@ -53,6 +54,20 @@ class Recogniser:
     def format(self) -> str:
         """Name of the log's format; empty as long as no iteration line was seen."""
         return self._format.name if self._format else ""
+
+    def remember(self) -> tuple[str, tuple[int, ...]]:
+        """Return the format's name, and what its parser remembers of earlier lines."""
+        parser = next((parse for known, parse in self._parsers if known is self._format), None)
+        return self.format, parser.remember() if isinstance(parser, Remembering) else ()
+
+    def recall(self, name: str, numbers: tuple[int, ...]) -> None:
+        """Go on with what `remember` returned. A format that is not known any more is found out again."""
+        for known, parser in list(self._parsers):
+            if known.name == name:
+                self._settle(known)
+                if isinstance(parser, Remembering):
+                    with contextlib.suppress(ValueError):
+                        parser.recall(numbers)
 
     def see(self, line: str) -> Mark | None:
         """Return what ``line`` says, None where it is no iteration line or cannot be true."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
 
 from hostagent.logs.place import Place
 from hostagent.logs.watch import Watcher
@@ -14,6 +18,22 @@ CHUNK = 131_072
 
 Identity = tuple[int, int]
 """Device and inode: which file it is, whatever its name."""
+
+
+MARKED = 64
+"""By so many bytes before it a place in a file is known again."""
+
+_Whole = Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
+class Bookmark(NamedTuple):
+    """A place in a file, to go on from there later, if what stood before it is still the same."""
+
+    device: _Whole
+    inode: _Whole
+    position: _Whole
+    digest: str
+    """Of the MARKED bytes before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +69,10 @@ class Tail:
     is so. A file truncated and grown past the old position between two reads cannot be told from growth.
     """
 
-    def __init__(self, place: Place, start: int = 0, watcher: Watcher | None = None) -> None:
+    def __init__(self, place: Place, start: int | Bookmark = 0, watcher: Watcher | None = None) -> None:
         """Follow what is at ``place``, beginning at byte ``start`` of the file that is there first.
+
+        That may be a bookmark: where its file is another one now, or was truncated, it begins at the start.
 
         ``watcher`` tells when there may be something to read.
         """
@@ -77,6 +99,13 @@ class Tail:
                 self._watcher.remove(self._watch)
             os.close(self._descriptor)
         self._descriptor, self.identity, self._position = -1, None, 0
+
+    def bookmark(self, back: int = 0) -> Bookmark | None:
+        """Return the place ``back`` bytes before what is read next; None where no file is open."""
+        if self.identity is None:
+            return None
+        position = max(0, self._position - back)
+        return Bookmark(*self.identity, position, _digest(self._descriptor, position))
 
     def read(self) -> Piece:
         """Return up to CHUNK new bytes. Costs one ``stat`` when there are none."""
@@ -118,8 +147,16 @@ class Tail:
         self._descriptor, self.identity = descriptor, (opened.st_dev, opened.st_ino)
         if self._watcher is not None:
             self._watch = self._watcher.add(descriptor)
-        self._position, self._start = min(self._start, opened.st_size), 0
+        self._position, self._start = self._begin(opened), 0
         return True
+
+    def _begin(self, opened: os.stat_result) -> int:
+        """Return where to begin in the file that was opened."""
+        start = self._start
+        if not isinstance(start, Bookmark):
+            return min(start, opened.st_size)
+        is_same = (opened.st_dev, opened.st_ino) == start[:2] and start.position <= opened.st_size
+        return start.position if is_same and _digest(self._descriptor, start.position) == start.digest else 0
 
     def _take(self, size: int, *, restarted: bool) -> Piece:
         if size <= self._position:
@@ -133,3 +170,12 @@ class Tail:
         self._position += len(data)
         self.behind = len(data) == CHUNK
         return Piece(data, restarted)
+
+
+def _digest(descriptor: int, position: int) -> str:
+    """Return a short digest of what stands before ``position``; empty where it cannot be read."""
+    begin = max(0, position - MARKED)
+    try:
+        return hashlib.blake2b(os.pread(descriptor, position - begin, begin), digest_size=8).hexdigest()
+    except OSError:
+        return ""

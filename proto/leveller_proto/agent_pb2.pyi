@@ -344,6 +344,7 @@ class Timing(_message.Message):
     COMMUNICATION_NS_FIELD_NUMBER: _builtins.int
     SLACK_NS_FIELD_NUMBER: _builtins.int
     SLACK_CONFIRMED_FIELD_NUMBER: _builtins.int
+    BURSTS_FIELD_NUMBER: _builtins.int
     iteration_ns: _builtins.int
     """median"""
     spread_ns: _builtins.int
@@ -358,6 +359,8 @@ class Timing(_message.Message):
     """how long a communication can wait without making the iteration longer"""
     slack_confirmed: _builtins.bool
     """false: it is at least that"""
+    bursts: _builtins.int
+    """in an iteration: pauses of 20 ms and more part them; 0 = unknown"""
     def __init__(
         self,
         *,
@@ -368,10 +371,11 @@ class Timing(_message.Message):
         communication_ns: _builtins.int | None = ...,
         slack_ns: _builtins.int | None = ...,
         slack_confirmed: _builtins.bool = ...,
+        bursts: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_communication_ns", b"_communication_ns", "_slack_ns", b"_slack_ns", "communication_ns", b"communication_ns", "slack_ns", b"slack_ns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_communication_ns", b"_communication_ns", "_slack_ns", b"_slack_ns", "communication_ns", b"communication_ns", "confidence", b"confidence", "iteration_ns", b"iteration_ns", "iterations", b"iterations", "slack_confirmed", b"slack_confirmed", "slack_ns", b"slack_ns", "spread_ns", b"spread_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_communication_ns", b"_communication_ns", "_slack_ns", b"_slack_ns", "bursts", b"bursts", "communication_ns", b"communication_ns", "confidence", b"confidence", "iteration_ns", b"iteration_ns", "iterations", b"iterations", "slack_confirmed", b"slack_confirmed", "slack_ns", b"slack_ns", "spread_ns", b"spread_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__communication_ns: _TypeAlias = _typing.Literal["communication_ns"]  # noqa: Y015
     _WhichOneofArgType__communication_ns: _TypeAlias = _typing.Literal["_communication_ns", b"_communication_ns"]  # noqa: Y015

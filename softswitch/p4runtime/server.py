@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import grpc
 from finsy.proto import p4r_grpc
 
-from leveller import unix_sockets
+from leveller import tls, unix_sockets
 from leveller.errors import UserError
 from softswitch.p4runtime.arbitration import MAX_STREAMS
 from softswitch.p4runtime.device import Device
@@ -32,12 +31,12 @@ class Tls:
     """Whose certificates clients must show; None: they need none."""
 
 
-def start(device: Device, address: str, tls: Tls | None = None) -> tuple[grpc.Server, int]:
+def start(device: Device, address: str, files: Tls | None = None) -> tuple[grpc.Server, int]:
     """Serve ``device`` on ``address`` (HOST:PORT); return the server and its port, for one asked for as 0.
 
     Raises UserError when the address is taken or is not this machine's, or when a PEM file is no good.
     """
-    credentials = _credentials(tls) if tls else None
+    credentials = _credentials(files) if files else None
     _try_bind(address)
     server = grpc.server(
         # A stream holds its thread: leave room for one too many, which is told so, and for the unary calls.
@@ -62,30 +61,16 @@ def start(device: Device, address: str, tls: Tls | None = None) -> tuple[grpc.Se
     return server, port
 
 
-def _credentials(tls: Tls) -> grpc.ServerCredentials:
-    """Read the PEM files. gRPC takes anything and fails at the first client, so OpenSSL checks them here."""
-    for option, path in (("cert", tls.certificate), ("key", tls.key), ("cacert", tls.authority)):
-        if path is not None and not path.is_file():
-            raise UserError(f"--grpc-server-{option} {path} does not exist", "give a PEM file")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(tls.certificate, tls.key)
-    except (ssl.SSLError, OSError) as error:
-        raise UserError(
-            f"--grpc-server-cert {tls.certificate} with --grpc-server-key {tls.key} cannot be used ({error})",
-            "give a certificate and its own key, as PEM files",
-        ) from None
-    try:
-        if tls.authority is not None:
-            context.load_verify_locations(tls.authority)
-    except (ssl.SSLError, OSError) as error:
-        raise UserError(
-            f"--grpc-server-cacert {tls.authority} cannot be used ({error})", "give a PEM file"
-        ) from None
+def _credentials(files: Tls) -> grpc.ServerCredentials:
+    """Check and read the PEM files."""
+    cert = tls.Pem("--grpc-server-cert ", files.certificate)
+    key = tls.Pem("--grpc-server-key ", files.key)
+    ca = tls.Pem("--grpc-server-cacert ", files.authority) if files.authority else None
+    tls.check("server", cert=cert, key=key, ca=ca)
     return grpc.ssl_server_credentials(
-        [(tls.key.read_bytes(), tls.certificate.read_bytes())],
-        root_certificates=tls.authority.read_bytes() if tls.authority else None,
-        require_client_auth=tls.authority is not None,
+        [(key.read(), cert.read())],
+        root_certificates=ca.read() if ca else None,
+        require_client_auth=ca is not None,
     )
 
 

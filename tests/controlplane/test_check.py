@@ -164,11 +164,47 @@ async def test_connection_a_switch_that_is_not_there_or_hangs(switches, config):
 async def test_device_id_of_another_switch(kind, switch, config):
     code, lines = await check(config(replace(switch.target(), device_id=77)))
     if kind == "bmv2":
-        assert "no pipeline that a controller has pushed to device 77 (bmv2 says so" in lines[0]
-        return
-    assert code == 2
-    assert refusals(lines)[0].startswith("S1: device: ")
-    assert "mend switches.device_id = 77" in lines[0]
+        # Never pushed to, it says the same of every device id, and has nothing else that tells its own.
+        assert (code, refusals(lines)) == (0, ["it fits"])
+        assert "ours will be, which shows whether 77 is its device id: it would say the same of" in lines[0]
+    else:
+        assert code == 2
+        assert refusals(lines)[0].startswith("S1: device: ")
+        assert "mend switches.device_id = 77" in lines[0]
+
+
+async def test_device_id_of_another_switch_once_that_has_its_program(kind, switch, config):
+    async with Fabric([switch.target()], PROGRAM) as fabric:
+        await connected(fabric)
+        code, lines = await check(config(replace(switch.target(), device_id=77)))
+        assert (code, len(refusals(lines))) == (2, 1)
+        if kind == "bmv2":
+            assert refusals(lines) == [
+                "S1: device: device 77 has no pipeline, but there is one in device 1:"
+                " mend switches.device_id = 77"
+            ]
+        else:
+            assert "mend switches.device_id = 77" in lines[0]
+        code, lines = await check(config(switch.target()))
+        assert (code, refusals(lines)) == (0, ["it fits"])
+
+
+async def test_device_id_that_a_controller_has_tried_to_push_to(kind, switch, config):
+    if kind != "bmv2":
+        pytest.skip("the softswitch refuses to begin with")
+    wrong = replace(switch.target(), device_id=77)
+    async with Fabric([wrong], PROGRAM) as fabric:
+        async with asyncio.timeout(20):
+            while "assign device" not in str(fabric.status()["S1"].error):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    code, lines = await check(config(wrong))
+    assert (code, len(refusals(lines))) == (2, 1)
+    assert lines[0] == (
+        "S1: device: a push to device 77 has failed: it is another device, or the program was no good:"
+        " mend switches.device_id = 77, and start the switch anew"
+    )
+    code, lines = await check(config(switch.target()))
+    assert (code, refusals(lines)) == (0, ["it fits"]), "and it still stands"
 
 
 async def test_pipeline_cookie_of_another_program(switch, config):
@@ -233,4 +269,4 @@ async def test_tls_that_the_switch_does_not_have(switch, config, tmp_path):
     code, lines = await check(config(switch.target(), more=f'ca = "{tmp_path}/none.pem"'))
     assert code == 2
     assert "switch S1: " in lines[0]
-    assert "none.pem does not exist: give a PEM file" in lines[0]
+    assert "none.pem cannot be read (No such file or directory): give a PEM file" in lines[0]

@@ -13,6 +13,7 @@ from controlplane.policies import Scope
 from controlplane.southbound import Target
 from controlplane.southbound.target import OpenFlowTarget
 from leveller.errors import UserError
+from tests.certificates import Authority
 
 SWITCH = """
 [[switches]]
@@ -172,6 +173,8 @@ ROUTE = '[[switches.routes]]\nprefix = "10.0.1.0/24"\nnext_hops = [{ port = 1, m
         ("", ["switches is missing"]),
         ("switches = []", ["switches", "at least 1"]),
         (levels("count = 0"), ["levels.count = 0", "greater than or equal to 1"]),
+        (levels('slack_us = "measured"'), ["levels", "needs burst_gap_us of 20000 or more", "it is 1000"]),
+        (levels('slack_us = "much"'), ["levels.slack_us", "'much' is neither microseconds"]),
         (levels("count = 9"), ["levels.count = 9", "less than or equal to 8"]),
         (levels("count = 2\nqueues = [0]"), ["levels", "queues has 1 entries for count = 2 levels"]),
         (levels("count = 2\nqueues = [0, 1, 2]"), ["queues has 3 entries"]),
@@ -228,16 +231,31 @@ ROUTE = '[[switches.routes]]\nprefix = "10.0.1.0/24"\nnext_hops = [{ port = 1, m
         (SWITCH + OTHER.replace("node_id = 2", "node_id = 1"), ["switches.node_id has 1 twice"]),
         (SWITCH.replace("device_id = 1", "device_id = 0"), ["switches.0.device_id = 0"]),
         (SWITCH.replace('name = "S1"', 'name = "S:1"'), ["switches.0.name", "'S:1' is not a name"]),
-        (SWITCH.replace("ports = [1, 2, 3]", "ports = [1, 2, 510]"), ["switches.0.ports.2 = 510"]),
+        (SWITCH.replace("ports = [1, 2, 3]", "ports = [1, 2, -1]"), ["switches.0.ports.2 = -1"]),
+        (
+            SWITCH.replace("ports = [1, 2, 3]", "ports = [1, 2, 512]"),
+            ["ports has 512; p4runtime has ports 0 to 511"],
+        ),
+        (
+            SWITCH.replace("ports = [1, 2, 3]", "ports = [1, 2, 510]"),
+            ["switch S1: port 510 is the controller's: give ports that have a cable"],
+        ),
+        (
+            SWITCH.replace("ports = [1, 2, 3]", "ports = [1, 2, 511]"),
+            ["switch S1: port 511 means that a packet is dropped"],
+        ),
         (SWITCH.replace("ports = [1, 2, 3]", "ports = [1, 2, 2]"), ["ports has 2 twice"]),
         (SWITCH.replace("host_ports = [1, 2]", "host_ports = [1, 4]"), ["host_ports has 4"]),
         (SWITCH + "queues = 9", ["switches.0.queues = 9"]),
         (SWITCH + 'cert = "c.pem"', ["cert and key go together; give both or none"]),
         (SWITCH + 'cert = "c.pem"\nkey = "c.key"', ["cert is for TLS, which wants a ca"]),
         (SWITCH + 'server_name = "s1"', ["server_name is for TLS, which wants a ca"]),
-        (SWITCH + 'ca = "none.pem"', ["switch S1: none.pem does not exist: give a PEM file"]),
+        (
+            SWITCH + 'ca = "none.pem"',
+            ["switch S1: ca: none.pem cannot be read (No such file or directory): give a PEM file"],
+        ),
         (SWITCH + 'role = ""', ["switches.0.role", "'' is not a name"]),
-        (SWITCH + 'interfaces = { 510 = "eth0" }', ["switches.0.interfaces.510"]),
+        (SWITCH + 'interfaces = { 510 = "eth0" }', ["interfaces has 510, which is not among"]),
         (SWITCH + ROUTE.replace("port = 1", "port = 4"), ["route to 10.0.1.0/24 uses port 4"]),
         (
             SWITCH + ROUTE.replace("10.0.1.0", "10.0.1.1"),
@@ -319,6 +337,10 @@ def test_openflow_switches_connect_by_themselves(tmp_path):
             lambda text: text.replace("device_id = 9", 'address = "h:1"\ndevice_id = 9'),
             "address is for P4Runtime",
         ),
+        (
+            lambda text: text.replace("[1, 2, 3]", "[0, 1, 2, 3]").replace("[1, 2]", "[0, 1, 2]"),
+            "ports has 0; openflow has ports 1 to 65279",
+        ),
         (lambda text: text[: text.index("  [[")], "port 3 leads to no host, and no cable tells where else"),
         (lambda text: text.replace('peer = "S1"', 'peer = "S7"'), "leads to no port of a P4 switch"),
         (
@@ -332,6 +354,47 @@ def test_openflow_switches_that_cannot_be(tmp_path, change, says):
     path.write_text(SWITCH + change(OPENFLOW))
     with pytest.raises(UserError, match=re.escape(says)):
         load(path)
+
+
+def test_openflow_ports_may_be_high(tmp_path):
+    path = tmp_path / "leveller.toml"
+    path.write_text(SWITCH + OPENFLOW.replace("[1, 2, 3]", "[1, 2, 3, 65279]").replace("2]", "2, 65279]"))
+    assert load(path).switches[1].host_ports == (1, 2, 65279)
+
+
+def test_port_0_is_a_port(tmp_path):
+    path = tmp_path / "leveller.toml"
+    path.write_text(SWITCH.replace("[1, 2", "[0, 2"))
+    assert load(path).switches[0].host_ports == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("chip", "port", "says"),
+    [
+        ("tofino", 0, None),
+        ("tofino", 64, None),
+        ("tofino", 68, "port 68 leads back into the switch (recirculation)"),
+        ("tofino", 200, "port 200 is not there (a pipe has 72)"),
+        ("tofino", 510, "port 510 is not there"),
+        ("tofino2", 8, None),
+        ("tofino2", 0, "port 0 is the controller's"),
+        ("tofino2", 6, "port 6 leads back into the switch"),
+    ],
+)
+def test_ports_of_tofino(tmp_path, chip, port, says):
+    path = tmp_path / "leveller.toml"
+    (tmp_path / "out.bin").touch()
+    info = (p4src.ROOT / "build" / "tna" / f"{chip}.p4info.txtpb").read_text()
+    (tmp_path / "out.p4info.txtpb").write_text(info)
+    own = f'[controller]\nprogram = "{tmp_path}/out.bin"\n'
+    path.write_text(own + SWITCH.replace("[1, 2", f"[{port}, 2" if port else "[0, 9"))
+    if chip == "tofino2":
+        path.write_text(path.read_text().replace(", 2", ", 9"))
+    if says is None:
+        assert port in load(path).switches[0].ports
+    else:
+        with pytest.raises(UserError, match=re.escape(says)):
+            load(path)
 
 
 def test_device_ids_are_each_p4runtime_servers_own(tmp_path):
@@ -363,3 +426,16 @@ def test_a_program_of_ones_own_that_is_no_json(tmp_path):
     path.write_text(f'[controller]\nprogram = "{tmp_path / "mine.json"}"\n' + SWITCH)
     with pytest.raises(UserError, match=r"mine\.json is no JSON .*: compile it again"):
         load(path)
+
+
+def test_certificates_of_the_agents_channel(read, tmp_path):
+    files = Authority(tmp_path).sign("controller", "IP:10.255.0.1")
+    table = "[controller.tls]\n" + "".join(f'{name} = "{file}"\n' for name, file in files.items())
+    assert read(table + SWITCH).controller.tls.cert == tmp_path / "controller.pem"
+    assert read(SWITCH).controller.tls is None
+    with pytest.raises(
+        UserError, match=r"toml: controller\.tls\.key: .*ca\.key is not the key of .*controller\.pem"
+    ):
+        read(table.replace("controller.key", "ca.key") + SWITCH)
+    with pytest.raises(UserError, match=r"toml: controller\.tls\.ca is missing: add it"):
+        read(re.sub(r"ca = .*", "", table) + SWITCH)

@@ -29,6 +29,8 @@ from controlplane.int_report import Hop, IntReport
 from controlplane.model import FiveTuple
 from controlplane.reports import encode_flow
 from controlplane.southbound import Fabric, FlowEntry, Target
+from leveller.tls import TlsSection
+from tests.certificates import Authority
 
 COMMANDS = {
     "bmv2": shutil.which("simple_switch_grpc"),
@@ -359,3 +361,73 @@ async def left_out_is(controller, jobs):
     value = controller._metrics.registry.get_sample_value("leveller_flows_left_out", {"switch": "S1"})
     shown = (await status(controller))["switches"][0]["left_out"]
     return (shown, value) == (jobs, float(sum(jobs.values())))
+
+
+async def test_by_tls_a_claim_outside_the_certificate_is_shown_and_changes_nothing(tmp_path):
+    authority = Authority(tmp_path)
+    files = authority.sign("controller", "IP:127.0.0.1")
+    authority.sign("h1", "DNS:h1,IP:10.0.1.1")
+    config = settings(tmp_path, free_address())
+    config = config.model_copy(
+        update={"controller": config.controller.model_copy(update={"tls": TlsSection.model_validate(files)})}
+    )
+    read = {kind: (tmp_path / f"h1.{kind}").read_bytes() for kind in ("key", "pem")}
+    credentials = grpc.ssl_channel_credentials(authority.pem.read_bytes(), read["key"], read["pem"])
+    async with (
+        running(config) as controller,
+        grpc.aio.secure_channel(controller.listening.result()[0], credentials) as channel,
+    ):
+        stream = agent_pb2_grpc.AgentsStub(channel).Connect()
+        hello = agent_pb2.Hello(protocol_version=1, host="h1", addresses=["10.0.1.1", "10.0.2.1"])
+        await stream.write(agent_pb2.AgentMessage(hello=hello))
+        await Agent(stream, "h1").report(job="a", iterations=1, flows=[flow(2), flow(1)], full=True)
+
+        async def shown():
+            seen = await status(controller)
+            return seen if seen["flows"] else None
+
+        seen = await until(shown)
+        stream.cancel()
+    assert [found["source"] for found in seen["flows"]] == ["10.0.1.1"]
+    assert [(one["host"], one["addresses"], one["authenticated"]) for one in seen["agents"]] == [
+        ("h1", ["10.0.1.1"], True)
+    ]
+    (refused,) = seen["refused"]
+    assert (refused["who"], refused["count"]) == ("h1", 2)
+    assert refused["reason"] == "a flow from 10.0.2.1, which is not an address of that host"
+
+
+async def test_a_switch_that_tells_no_counters_holds_nothing_up(tmp_path):
+    config = settings(tmp_path, free_address(), counters={"interval_s": 0.05})
+    async with running(config) as controller, agent(controller, 1) as one:
+        await one.report(job="a", iterations=2, flows=[flow(1)], full=True)
+        await one.probe()
+        sunk(controller, flow(1), 3)
+
+        async def unread():
+            return controller._metrics.counters_unread.labels("S1")._value.get() >= 3
+
+        await until(unread)
+        (job,) = (await status(controller))["jobs"]
+    assert (job["checked"], job["flagged"], job["untold"]) == (False, None, 0)
+    assert controller._metrics.loop_errors._value.get() == 0
+
+
+async def test_counters_of_a_real_switch_are_read(switch, tmp_path):
+    config = settings(tmp_path, switch, counters={"interval_s": 0.05})
+    async with running(config) as controller, agent(controller, 1) as one:
+        seen = []
+        observe = controller._engine.on_counters
+        controller._engine.on_counters = lambda readings, *rest: (
+            seen.append(readings),
+            observe(readings, *rest),
+        )
+        await one.report(job="a", iterations=2, flows=[flow(1)], full=True)
+        await one.probe()
+        sunk(controller, flow(1), 3)
+
+        async def read():
+            return {"S1": {flow(1): 0}} in seen
+
+        await until(read)
+    assert controller._metrics.loop_errors._value.get() == 0

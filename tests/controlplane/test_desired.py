@@ -77,6 +77,24 @@ def test_what_does_not_change_stays_the_same_object(config):
     assert second["S2"] == first["S2"]
 
 
+def test_a_jobs_measured_slack_is_its_groups():
+    config = Config.model_validate(
+        {
+            "levels": {"count": 2, "slack_us": "measured", "burst_gap_us": 20_000},
+            "switches": [switch(1), switch(2)],
+        }
+    )
+    placement = GroupTable(9, 9, 0).place({TCP: ("a", ACROSS), ROCE: ("b", LOCAL)}, 0)
+    levels, builder = {"1": {ACROSS[0]: 1, ACROSS[1]: 0}, "2": {LOCAL[0]: 0}}, Builder(config)
+    assert builder.build(placement, levels)["S1"].groups == {1: GroupLevel(1), 2: GroupLevel(0, 500)}
+    slack = {"a": 40_000}
+    desired = builder.build(placement, levels, slack)
+    assert desired["S1"].groups == {1: GroupLevel(1, 0, 40_000), 2: GroupLevel(0, 500)}
+    assert desired["S2"].groups == {1: GroupLevel(0, 0, 40_000)}
+    assert builder.build(placement, levels, {"a": 40_000})["S1"].groups is desired["S1"].groups
+    assert builder.build(placement, levels, {})["S1"].groups[1] == GroupLevel(1)
+
+
 def test_untouched_leaves_flows_and_ranking(config):
     assert Builder(config).untouched() == {name: Desired(setup) for name, setup in setups(config).items()}
 

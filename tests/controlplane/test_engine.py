@@ -10,7 +10,7 @@ from controlplane.engine import SETTLE_NS, Engine, Sizes
 from controlplane.int_report import Hop, IntReport
 from controlplane.model import FiveTuple, Link
 from controlplane.paths import PathError
-from controlplane.reports import FlowReport, HostReport, JobReport
+from controlplane.reports import FlowReport, HostReport, JobReport, Timing
 from controlplane.southbound import FlowEntry, GroupLevel
 from controlplane.store import Saved
 
@@ -391,3 +391,93 @@ def test_a_ranking_that_changes_nothing_costs_nothing_and_says_nothing(profile):
         "b": (10 * SECOND, 1),
     }
     assert "R 0.500 after 5 iterations" in controller.changed["b"].reason
+
+
+def test_who_tells_of_fewer_iterations_than_the_switches_counted_does_not_go_first():
+    """Jobs a and b do an iteration of 1 s and 1 MB a second; b tells of every second one, once measured."""
+    controller = engine(config(policy={"profile": True}))
+    for host, name in ((1, "a"), (2, "b")):
+        say(controller, f"h{host}", 1, job(name), flows=[FlowReport(flow(host), name, 10**6)], full=True)
+        probe(controller, flow(host), 1, (1, 3))
+    controller.step(1 * SECOND)
+    for now in range(2, 60):
+        told = {"a": now, "b": now if now < 15 else 15 + (now - 15) // 2}
+        for host, name in (("h1", "a"), ("h2", "b")):
+            say(controller, host, now, job(name, told[name], last_s=now, durations_s=[1]))
+        controller.on_counters({"S1": {flow(1): now * 10**6, flow(2): now * 10**6}}, now * SECOND)
+        step = controller.step(now * SECOND)
+    honest, liar = step.jobs["a"], step.jobs["b"]
+    assert (honest.verdict.checked, honest.verdict.flagged, honest.rate) == (True, "", 1.0)
+    # It told of 37 of 59; of those it left out before it was found out, a few are not made up for.
+    assert 0.9 <= liar.rate <= 1.0
+    assert liar.verdict.flagged == "it told of 10 iterations while it sent the bytes of 20"
+    assert f"its report is not used: {liar.verdict.flagged}" in liar.reason
+
+
+def test_times_that_are_too_short_do_not_lower_r_where_they_were_not_stable():
+    controller = engine(config(policy={"profile": True}))
+    say(controller, "h1", 1, job("a"), flows=[FlowReport(flow(1), "a", 10**6)], full=True)
+    probe(controller, flow(1), 1, (1, 3))
+    controller.step(1 * SECOND)
+    for now in range(2, 20):
+        # Never two alike, so that the least counts in the end, and all of them a lie.
+        say(controller, "h1", now, job("a", now, last_s=now, durations_s=[0.05 * 1.2 ** (now % 12)]))
+        controller.on_counters({"S1": {flow(1): now * 10**6}}, now * SECOND)
+        step = controller.step(now * SECOND)
+    assert step.jobs["a"].state == "ranked"
+    assert (step.jobs["a"].t_ideal_ns, step.jobs["a"].rate) == (SECOND, 1.0)
+
+
+def timed(name, timing, *, ranks=0):
+    return job(name, 10, durations_s=[1] * 4, last_s=20)._replace(timing=timing, world_size=ranks)
+
+
+def test_what_is_measured_of_an_iteration_stands_for_the_intensity_that_nobody_has_given():
+    controller = engine(
+        config(policy={"name": "crux", "profile": False}, jobs=[{"id": "b", "intensity": 5.0}])
+    )
+    two_jobs(controller)
+    half = Timing(SECOND, 0, 64, 1.0, SECOND // 2)
+    say(controller, "h1", 20, timed("a", half, ranks=16))
+    say(controller, "h2", 20, timed("b", half, ranks=64))
+    step = controller.step(20 * SECOND)
+    told = {name: job.as_ranked for name, job in step.jobs.items()}
+    assert (told["a"].compute_s, told["a"].comm_s, told["a"].intensity) == (0.5, 0.5, 16.0)
+    assert (told["b"].compute_s, told["b"].comm_s, told["b"].intensity) == (0.5, 0.5, 5.0)
+    assert step.desired["S1"].groups == {1: GroupLevel(1), 2: GroupLevel(0)}
+    # Given an order, a job that is not in it stays last.
+    ordered = engine(config(policy={"name": "static", "profile": False, "order": ["b"]}))
+    two_jobs(ordered)
+    say(ordered, "h1", 20, timed("a", half, ranks=16))
+    assert ordered.step(20 * SECOND).desired["S1"].groups == {1: GroupLevel(1), 2: GroupLevel(2)}
+
+
+@pytest.mark.parametrize(("asked", "installed_us"), [("measured", 41_000), (0, 0), (7, 7)])
+def test_slack_is_installed_as_measured_where_that_is_asked_for(asked, installed_us):
+    controller = engine(config(levels={"count": 3, "slack_us": asked, "burst_gap_us": 20_000}))
+    two_jobs(controller)
+    usual = 0 if asked == "measured" else asked
+    confirmed = Timing(SECOND, 0, 64, 1.0, SECOND // 2, 83_000_000, True, 2)
+    say(controller, "h1", 20, timed("a", confirmed._replace(slack_confirmed=False)))
+    assert controller.step(20 * SECOND).desired["S1"].groups[1].slack_us == usual
+    say(controller, "h1", 21, timed("a", confirmed))
+    groups = controller.step(21 * SECOND).desired["S1"].groups
+    assert (groups[1].slack_us, groups[2].slack_us) == (installed_us, usual)
+    # Kept while nothing else is confirmed; gone once iterations are seen to take longer for it.
+    say(controller, "h1", 22, timed("a", confirmed._replace(slack_ns=0, slack_confirmed=False)))
+    assert controller.step(22 * SECOND).desired["S1"].groups[1].slack_us == installed_us
+    say(controller, "h1", 23, timed("a", confirmed._replace(slack_ns=0)))
+    assert controller.step(23 * SECOND).desired["S1"].groups[1].slack_us == usual
+
+
+def test_a_job_that_is_profiled_or_silent_has_no_slack():
+    levels = {"count": 3, "slack_us": "measured", "burst_gap_us": 20_000}
+    controller = engine(config(levels=levels, policy={"profile": True}))
+    two_jobs(controller)
+    confirmed = Timing(SECOND, 0, 64, 1.0, SECOND // 2, 83_000_000, True, 1)
+    for number, name in enumerate("ab", 1):
+        say(controller, f"h{number}", 20, timed(name, confirmed))
+    step = controller.step(20 * SECOND)
+    assert {name: job.state for name, job in step.jobs.items()} == {"a": "profiling", "b": "waiting"}
+    assert [step.desired["S1"].groups[number].slack_us for number in (1, 2)] == [0, 83_000]
+    assert controller.step(29 * SECOND).desired["S1"].groups[2].slack_us == 0

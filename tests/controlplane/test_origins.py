@@ -4,10 +4,10 @@ from ipaddress import ip_address
 
 import pytest
 
-from controlplane.config import SwitchSection
 from controlplane.int_report import Hop, IntReport
 from controlplane.model import FiveTuple
 from controlplane.origins import Origins
+from controlplane.switch_config import SwitchSection
 
 
 def leaf(routes):

@@ -9,6 +9,7 @@ from controlplane.engine import Engine, Sizes
 from controlplane.int_report import Hop, IntReport
 from controlplane.model import FiveTuple
 from controlplane.overview import status
+from controlplane.refusals import Refusal
 from controlplane.reports import FlowReport, HostReport, JobReport, Timing
 from controlplane.southbound import SwitchStatus
 from controlplane.store import Saved
@@ -21,7 +22,9 @@ CONFIG = Config.model_validate(
 
 
 def page(engine, now_s):
-    made = status(CONFIG, engine, {"S1": SwitchStatus("S1", "h:1", entries={"ecmp": 3})}, [], now_s * SECOND)
+    switches = {"S1": SwitchStatus("S1", "h:1", entries={"ecmp": 3})}
+    refusals = {"h9": Refusal(2, "it claims 10.0.9.9", SECOND)}
+    made = status(CONFIG, engine, switches, [], refusals, now_s * SECOND)
     return json.loads(json.dumps(made))
 
 
@@ -32,6 +35,7 @@ def test_before_anything_is_known():
         "ranked_s_ago": 2.0,
     }  # fmt: skip
     assert (seen["jobs"], seen["flows"], seen["groups"], seen["agents"]) == ([], [], [], [])
+    assert seen["refused"] == [{"who": "h9", "count": 2, "reason": "it claims 10.0.9.9", "s_ago": 1.0}]
     assert (seen["switches"][0]["connected"], seen["switches"][0]["entries"]) == (False, {"ecmp": 3})
 
 

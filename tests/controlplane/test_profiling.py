@@ -209,3 +209,12 @@ def test_iterations_of_a_job_that_is_not_profiled_change_nothing(profiler):
     step(profiler, 0, "ab", together("a", "b"))
     assert not profiler.observe("b", iterations(0, 1, 1, 1), 0)
     assert profiler.t_ideal_ns("b") is None
+
+
+def test_it_lasts_long_enough_for_counters_to_be_read():
+    profiler = Profiler(ProfilingSection(min_s=0.5), Random(1))
+    step(profiler, 10, "a", alone("a"))
+    assert not profiler.observe("a", iterations(10, *[0.02] * 20), round(10.41 * SECOND))
+    assert profiler.profiling() == {"a"}
+    assert profiler.observe("a", iterations(10.4, *[0.02] * 5), round(10.51 * SECOND))
+    assert profiler.t_ideal_ns("a") == pytest.approx(0.02 * SECOND, abs=1)

@@ -258,3 +258,35 @@ def test_timing_is_of_the_first_host_with_a_log_that_has_one(progress):
     progress.observe("h3", report(1, job()._replace(timing=other), full=True), SECOND)
     progress.observe("h2", report(1, job()._replace(timing=timing), full=True), SECOND)
     assert only(progress, 1).timing == timing
+
+
+def test_a_start_before_the_host_was_last_heard_without_the_job_is_not_believed(progress):
+    progress.observe("h1", report(1000, full=True), 1000 * SECOND)
+    progress.observe("h1", report(1001, job(iterations=1, started=200 * SECOND)), 1001 * SECOND)
+    assert only(progress, 1001).t0_ns == 995 * SECOND
+    # Nor does it help to begin anew with a full report, or with other numbers.
+    again = report(1002, job(iterations=1, started=100 * SECOND), full=True)
+    progress.observe("h1", again, 1002 * SECOND)
+    assert only(progress, 1002).t0_ns == 995 * SECOND
+    progress.observe("h1", report(1003, full=True), 1003 * SECOND)
+    progress.observe("h1", again, 1004 * SECOND)
+    assert only(progress, 1004).t0_ns == 995 * SECOND
+
+
+def test_a_job_that_is_restarted_soon_goes_on_from_its_old_start(progress):
+    progress.observe("h1", report(1000, job(iterations=500, started=400 * SECOND)), 1000 * SECOND)
+    progress.observe("h1", report(1001, job(iterations=500, running=False)), 1001 * SECOND)
+    progress.observe("h1", report(1090, job(iterations=480, started=400 * SECOND)), 1090 * SECOND)
+    assert only(progress, 1090).t0_ns == 400 * SECOND
+    progress.observe("h1", report(1100, job(running=False)), 1100 * SECOND)
+    for now_s in (1101, 1260):
+        progress.observe("h1", report(now_s), now_s * SECOND)
+    progress.observe("h1", report(1261, job(iterations=480, started=400 * SECOND)), 1261 * SECOND)
+    assert only(progress, 1261).t0_ns == 1255 * SECOND
+
+
+def test_iterations_that_the_switches_counted_are_added(progress):
+    progress.observe("h1", report(100, job(iterations=30)), 100 * SECOND)
+    state = only(progress, 100)
+    assert state.rate(SECOND, 100 * SECOND, new=False, untold=20) == 0.5
+    assert state.done == 30

@@ -135,3 +135,24 @@ def test_what_answers_is_no_controller(answer, reason):
             top.fetch(f"127.0.0.1:{server.getsockname()[1]}")
         thread.join()
     assert caught.value.mend.startswith("give --http")
+
+
+def test_the_latest_of_whom_something_was_refused_are_shown():
+    refused = [
+        {"who": f"h{n}", "count": n, "reason": f"it claims\x1b 10.0.{n}.1", "s_ago": 9.0 - n}
+        for n in range(5)
+    ]
+    shown = lines(top.render({**status([]), "refused": refused}, 40))
+    at = next(number for number, line in enumerate(shown) if line.startswith("refused of"))
+    assert [line.split(maxsplit=3) for line in shown[at + 1 : at + 4]] == [
+        ["h4", "4", "5", r"it claims\x1b 10.0.4.1"],
+        ["h3", "3", "6", r"it claims\x1b 10.0.3.1"],
+        ["h2", "2", "7", r"it claims\x1b 10.0.2.1"],
+    ]
+    assert not any("refused of" in line for line in lines(top.render(status([]), 40)))
+
+
+def test_a_job_whose_report_is_not_used_is_flagged():
+    jobs = [job("a", 0.5, flagged="it told of 10"), job("b", 0.6, flagged=None)]
+    states = {line.split()[0]: line.split()[4] for line in lines(top.render(status(jobs), 40))[2:4]}
+    assert states == {"a": "flagged", "b": "ranked"}

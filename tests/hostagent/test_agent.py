@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from scapy.layers.inet import TCP
 from scapy.layers.l2 import Ether
 
 from hostagent.agent import _nccl_receiver
-from hostagent.config import AgentSection
+from hostagent.config import AgentSection, in_unit
 from leveller.errors import UserError
 
 LEVELLER = str(Path(sys.executable).with_name("leveller"))
@@ -76,12 +77,14 @@ async def controller(tmp_path):
 
 
 @contextlib.contextmanager
-def agent(two_hosts, directory, target):
+def agent(two_hosts, directory, target, **environ):
     config = directory / "agent.toml"
     config.write_text(f'[agent]\nhost = "h1"\ncontrollers = ["{target}"]\ninterface = "data0"\n')
     with (directory / "agent.err").open("wb") as stderr:
         process = subprocess.Popen(
-            ["ip", "netns", "exec", two_hosts.a, LEVELLER, "agent", "--config", str(config)], stderr=stderr
+            ["ip", "netns", "exec", two_hosts.a, LEVELLER, "agent", "--config", str(config)],
+            stderr=stderr,
+            env={**os.environ, **environ},
         )
     try:
         yield process
@@ -192,6 +195,65 @@ async def test_restarted_agent_reads_the_log_again(
             process.kill()
 
 
+@pytest.mark.parametrize(
+    ("number", "damage"),
+    [(signal.SIGTERM, ""), (signal.SIGKILL, ""), (signal.SIGTERM, "damaged"), (signal.SIGTERM, "missing")],
+    ids=["ended", "killed", "a damaged state file", "no state file"],
+)
+async def test_a_restarted_agent_knows_what_a_rotation_has_taken_away(
+    two_hosts, trainers, controller, tmp_path, eventually_async, number, damage
+):
+    log, state = tmp_path / "train.log", tmp_path / "state"
+    state.mkdir()
+    line = " iteration %8d/    1000 | elapsed time per iteration (ms): 20.0 |\n"
+    trainers.start("idle", "-", 0, 0, 0, namespace=two_hosts.a, mode="ab")
+
+    async def reports(iterations):
+        await eventually_async(lambda: trainers.job in controller.jobs)
+        await eventually_async(lambda: controller.jobs[trainers.job].iterations == iterations)
+
+    with agent(two_hosts, tmp_path, controller.target, STATE_DIRECTORY=str(state)) as process:
+        await reports(0)
+        with log.open("a") as file:
+            file.writelines(line % n for n in range(1, 21))
+        await reports(20)
+        await eventually_async(lambda: "[20," in _text(state))
+        log.with_suffix(".1").write_bytes(log.read_bytes())  # logrotate's copytruncate
+        os.truncate(log, 0)
+        with log.open("a") as file:
+            file.writelines(line % n for n in range(21, 31))
+        await reports(30)
+        process.send_signal(number)
+        process.wait()
+    if damage == "damaged":
+        (state / "agent.json").write_text(_text(state)[:100])
+    elif damage == "missing":
+        (state / "agent.json").unlink()
+    controller.jobs = {}
+    with agent(two_hosts, tmp_path, controller.target, STATE_DIRECTORY=str(state)):
+        await reports(10 if damage else 30)  # without it, what is in the log
+        assert controller.jobs[trainers.job].log_format == "megatron"
+        assert ("damaged" in (tmp_path / "agent.err").read_text()) == (damage == "damaged")
+
+
+def _text(state):
+    path = state / "agent.json"
+    return path.read_text() if path.exists() else ""
+
+
+async def test_as_many_files_may_be_open_as_the_host_allows(
+    two_hosts, controller, tmp_path, eventually_async
+):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with agent(two_hosts, tmp_path, controller.target) as process:
+            await eventually_async(lambda: controller.hello)
+            assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (min(65_536, hard), hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 async def test_restarted_agent_is_told_what_it_missed(
     two_hosts, trainers, controller, tmp_path, eventually_async
 ):
@@ -256,9 +318,8 @@ def test_mistakes_are_one_line_and_exit_code_2(two_hosts, tmp_path, change, wrap
 
 def test_the_nccl_socket_is_where_the_configuration_or_systemd_says(tmp_path, monkeypatch):
     def opened(**settings):
-        receiver = _nccl_receiver(
-            AgentSection(host="h1", controllers=("127.0.0.1:9",), interface="lo", **settings)
-        )
+        section = AgentSection(host="h1", controllers=("127.0.0.1:9",), interface="lo", **settings)
+        receiver = _nccl_receiver(in_unit(section))
         if receiver is None:
             return None
         (path,) = (path for path in tmp_path.rglob("*.sock"))

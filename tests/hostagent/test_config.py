@@ -1,7 +1,9 @@
 import pytest
 
-from hostagent.config import load
+import hostagent.report
+from hostagent.config import AgentSection, in_unit, load
 from leveller.errors import UserError
+from tests.certificates import Authority
 
 GOOD = {"host": '"h1"', "controllers": '["10.255.0.1:9559"]', "interface": '"h1-eth0"'}
 
@@ -85,3 +87,66 @@ def test_mistakes_are_one_line_that_names_the_field(tmp_path, changes, text):
     assert text in str(caught.value)
     assert "agent.toml" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys")
+    authority = Authority(folder)
+    authority.sign("h1", "DNS:h1,IP:10.0.1.1")
+    authority.sign("h2", "DNS:h2,IP:10.0.1.1")
+    authority.sign("old", "DNS:h1", days=-1)
+    return folder
+
+
+def tls(folder, cert, key=None):
+    return f'{{cert = "{folder}/{cert}.pem", key = "{folder}/{key or cert}.key", ca = "{folder}/ca.pem"}}'
+
+
+def test_mutual_tls(tmp_path, keys):
+    config = load(write(tmp_path, tls=tls(keys, "h1"), addresses='["10.0.1.1"]'))
+    assert (config.tls.cert, config.tls.key, config.tls.ca, config.tls.server_name) == (
+        keys / "h1.pem", keys / "h1.key", keys / "ca.pem", None,
+    )  # fmt: skip
+    assert load(write(tmp_path)).tls is None
+
+
+@pytest.mark.parametrize(
+    ("files", "changes", "text"),
+    [
+        (("none",), {}, "agent.tls.cert: "),
+        (("h1", "h2"), {}, "agent.tls.key: "),
+        (("old",), {}, "certificate has expired"),
+        (("h2",), {}, "is for h2, not for agent.host = h1"),
+        (("h1",), {"addresses": '["10.0.1.1", "10.0.1.2"]'}, "does not have 10.0.1.2 of agent.addresses"),
+    ],
+)
+def test_certificates_that_would_be_refused_are_told_at_start(tmp_path, keys, files, changes, text):
+    with pytest.raises(UserError) as caught:
+        load(write(tmp_path, tls=tls(keys, *files), **changes))
+    assert text in str(caught.value)
+    assert "agent.toml: agent.tls." in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_tls_needs_all_three_files(tmp_path):
+    with pytest.raises(UserError, match=r"agent\.tls\.key is missing"):
+        load(write(tmp_path, tls='{cert = "a.pem", ca = "b.pem"}'))
+
+
+def test_files_that_are_not_named_are_in_the_units_directories(tmp_path, monkeypatch):
+    section = AgentSection(host="h1", controllers=("127.0.0.1:9",), interface="lo")
+    for name in ("RUNTIME_DIRECTORY", "STATE_DIRECTORY"):
+        monkeypatch.delenv(name, raising=False)
+    assert in_unit(section) == section
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/leveller:/run/other")
+    monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/leveller")
+    found = in_unit(section)
+    assert (found.report_socket, str(found.nccl_socket), str(found.state_file)) == (
+        hostagent.report.PATH,
+        "/run/leveller/nccl.sock",
+        "/var/lib/leveller/agent.json",
+    )
+    files = {"report_socket": "/x", "nccl_socket": tmp_path, "state_file": tmp_path}
+    named = section.model_copy(update=files)
+    assert in_unit(named) == named

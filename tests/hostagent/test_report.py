@@ -106,3 +106,20 @@ def test_it_needs_the_standard_library_only():
         [sys.executable, "-S", "-c", code], env=environ, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_the_units_socket_goes_before_the_one_that_anybody_could_take(tmp_path, monkeypatch):
+    monkeypatch.delenv("LEVELLER_AGENT_SOCKET", raising=False)
+    monkeypatch.setattr(hostagent.report, "PATH", str(tmp_path / "unit.sock"))
+    monkeypatch.setattr(hostagent.report, "ABSTRACT", f"\0leveller-test-{os.getpid()}")
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unit,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as anybody,
+    ):
+        anybody.bind(hostagent.report.ABSTRACT)
+        iteration(1)
+        assert anybody.recv(100) == b"1 1 1"
+        hostagent.report._reporter.close()
+        unit.bind(hostagent.report.PATH)
+        iteration(2)
+        assert unit.recv(100) == b"1 1 2"

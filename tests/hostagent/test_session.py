@@ -11,13 +11,20 @@ import grpc
 import pytest
 from leveller_proto import agent_pb2 as pb
 from leveller_proto import agent_pb2_grpc
+from structlog.testing import capture_logs
 
+from controlplane.agents import AgentServer, Handlers
+from hostagent import session
+from hostagent.config import AgentTlsSection
 from hostagent.flows.connection import FiveTuple
-from hostagent.flows.tracker import Changes, Flow
+from hostagent.flows.flow import Flow
+from hostagent.flows.tracker import Changes
 from hostagent.jobs.tracker import TrackedJob
 from hostagent.probe.packet import ProbeSpec
 from hostagent.session import HEARTBEAT_S, MAX_ANSWERS, ControllerSession, Identity
 from hostagent.state import HostState
+from leveller.tls import TlsSection
+from tests.certificates import Authority
 
 IDENTITY = Identity("h1", ("10.0.1.1", "fd00::1"), "0.1.0", "boot-1")
 FLOW = FiveTuple(b"\x0a\0\1\1", b"\x0a\0\2\1", 6, 40000, 5001)
@@ -304,3 +311,87 @@ async def test_other_addresses_are_said_in_a_new_hello(connect, eventually_async
     await eventually_async(lambda: len(world.controller.streams) == 2 and world.controller.reports())
     assert list(world.controller.streams[1][0].hello.addresses) == ["10.0.1.1", "10.0.1.65"]
     assert world.controller.reports()[0].full
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys")
+    authority = Authority(folder)
+    authority.sign("controller", "DNS:controller.example")
+    authority.sign("h1", "DNS:h1,IP:10.0.1.1")
+    authority.sign("h2", "DNS:h2,IP:10.0.2.1")
+    Authority(folder, "other").sign("stranger", "DNS:h1,IP:10.0.1.1")
+    return folder
+
+
+@contextlib.asynccontextmanager
+async def by_tls(keys, name, ca="ca", server_name="controller.example"):
+    """An agent's session by the certificate ``name`` and a real controller's server; yield what it told."""
+    reports, refused = [], []
+    handlers = Handlers(
+        lambda host, report, *_: reports.append((host, report.full)),
+        lambda *_: None,
+        lambda *r: refused.append(r),
+    )
+    own = TlsSection(cert=keys / "controller.pem", key=keys / "controller.key", ca=keys / "ca.pem")
+    server = AgentServer("c1", handlers, tls=own)
+    with capture_logs() as logs:
+        async with server.serve("127.0.0.1:0") as target:
+            tls = name and AgentTlsSection(
+                cert=keys / f"{name}.pem",
+                key=keys / f"{name}.key",
+                ca=keys / f"{ca}.pem",
+                server_name=server_name,
+            )
+            mine = ControllerSession(target, IDENTITY, HostState(int, int), None, 0.05, tls)
+            task = asyncio.create_task(mine.run())
+            yield server, reports, refused, logs
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_why_there_is_no_controller_in_plain_text(eventually_async, monkeypatch):
+    monkeypatch.setattr(session, "CONNECT_S", 0.5)
+    with socket.socket() as free, capture_logs() as logs:
+        free.bind(("127.0.0.1", 0))
+        target = f"127.0.0.1:{free.getsockname()[1]}"
+        task = asyncio.create_task(ControllerSession(target, IDENTITY, HostState(int, int), None, 0.05).run())
+        await eventually_async(lambda: why(logs))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert "Connection refused" in why(logs)[0]
+
+
+def why(logs):
+    return [line["reason"] for line in logs if line["event"] == "no controller"]
+
+
+async def test_mutual_tls_and_an_address_that_the_certificate_lacks(keys, eventually_async):
+    async with by_tls(keys, "h1") as (server, reports, refused, logs):
+        await eventually_async(lambda: reports)
+        assert reports[0] == ("h1", True)
+        assert [(agent.addresses, agent.authenticated) for agent in server.agents()] == [
+            (("10.0.1.1",), True)
+        ]
+        assert refused == [("h1", "it claims fd00::1, which its certificate does not have")]
+        lacking = [line for line in logs if line["event"].startswith("the certificate does not have")]
+        assert [line["addresses"] for line in lacking] == ["fd00::1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "reason"),
+    [
+        ("h2", {}, "PERMISSION_DENIED: it claims to be host h1, but its certificate is for h2"),
+        ("stranger", {}, "; see that it knows our CA"),
+        (None, {}, "; where it wants TLS, give [agent.tls]"),
+        ("h1", {"ca": "other"}, "CERTIFICATE_VERIFY_FAILED"),
+        ("h1", {"server_name": None}, "UNAVAILABLE: "),
+        ("none", {}, "none.pem cannot be read"),
+    ],
+)
+async def test_why_there_is_no_controller_by_tls(keys, eventually_async, monkeypatch, name, more, reason):
+    monkeypatch.setattr(session, "CONNECT_S", 0.5)
+    async with by_tls(keys, name, **more) as (server, reports, _, logs):
+        await eventually_async(lambda: why(logs))
+        assert reason in why(logs)[0]
+        assert (server.agents(), reports) == ([], [])

@@ -5,9 +5,9 @@ from leveller_proto import agent_pb2 as pb
 
 from hostagent import state as module
 from hostagent.flows.connection import FiveTuple
-from hostagent.flows.kind import FlowKind
+from hostagent.flows.flow import Flow, FlowKind
 from hostagent.flows.rdma import JobQueuePair
-from hostagent.flows.tracker import Brief, Changes, Flow
+from hostagent.flows.tracker import Brief, Changes
 from hostagent.jobs.job import TrackedJob
 from hostagent.nccl.communicators import JobCommunicator
 from hostagent.state import HostState, tuple_message
@@ -209,7 +209,7 @@ def test_queue_pairs_are_told_when_they_change_and_in_full_reports(state, urgent
 
 
 def test_a_flows_communicator(state):
-    flows = {flow_key(1): Flow("job1", 1, 100, 0, FlowKind.COLLECTIVE, communicator=77)}
+    flows = {flow_key(1): Flow("job1", 1, 100, 0, kind=FlowKind.COLLECTIVE, communicator=77)}
     state.flows_changed(Changes(opened=list(flows)), flows)
     (told,) = state.report(None, 1, 0).flows
     assert (told.kind, told.communicator) == (pb.FLOW_KIND_COLLECTIVE, 77)

@@ -1,36 +1,31 @@
 import pytest
 
-from hostagent.flows.connection import TCP, FiveTuple
-from hostagent.flows.kind import FlowKind
-from hostagent.flows.tracker import Flow
+from hostagent.flows.tracker import Sent
 from hostagent.timing_recorder import KEEP, MEASURE_NS, Timings
 
 MS = 1_000_000
 
 
-def key(port):
-    return FiveTuple(b"\x0a\0\0\1", b"\x0a\0\0\2", TCP, port, 5000)
+@pytest.fixture
+def timings():
+    timings = Timings()
+    timings.keep(["job1"])
+    return timings
 
 
-def flow(sent, *, job="job1", cookie=1, kind=FlowKind.COLLECTIVE, quiet_ms=0):
-    return Flow(job, cookie, 0, sent, kind, quiet_ms)
-
-
-def play(timings, iterations=10, every=50, job="job1", others=None):
-    """Iterations of 1 s that send 1 MB in their last 200 ms."""
-    sent = 0
+def play(timings, iterations=10, every=50, job="job1"):
+    """Iterations of 1 s that send 1 MB in their last 200 ms; another job sends all the time."""
     for now in range(0, iterations * 1000 + every, every):
-        phase = now % 1000
+        phase, sent = now % 1000, {"another": Sent(1000, 0)}
         if phase > 800 or (phase == 0 and now):
-            sent += 5000 * every
+            sent[job] = Sent(5000 * every, 0)
         if phase == 0 and now:
             timings.completed(job, now * MS, [1000 * MS])
-        timings.looked({key(1): flow(sent, job=job), **(others or {})}, now * MS)
+        timings.looked(sent, now * MS)
     return now
 
 
-def test_a_jobs_timing():
-    timings = Timings()
+def test_a_jobs_timing(timings):
     now = play(timings)
     measured = timings.measured(now * MS)["job1"]
     assert (measured.iteration_ns, measured.count) == (1000 * MS, 10)
@@ -42,30 +37,15 @@ def test_a_jobs_timing():
     assert timings.measured(now * MS + 2 * MEASURE_NS)["job1"].count == 11
 
 
-def test_control_flows_and_other_jobs_do_not_count():
-    timings, others = Timings(), {}
-    others[key(2)] = flow(0, kind=FlowKind.CONTROL)
-    others[key(3)] = flow(0, job="job2")
-    for now in range(0, 5000, 50):  # both send all the time
-        for other in others.values():
-            other.bytes_sent += 1000
-        timings.looked(others, now * MS)
-    now = play(timings, others=others)
-    assert timings.measured(now * MS)["job1"].communication_ns < 260 * MS
-
-
-def test_a_five_tuples_next_use_is_no_growth():
-    timings = Timings()
-    timings.looked({key(1): flow(1000)}, 0)
-    timings.looked({key(1): flow(5000, cookie=2)}, 100 * MS)
+def test_a_burst_ends_when_its_last_byte_was_sent(timings):
+    timings.looked({}, 0)
+    timings.looked({"job1": Sent(5000, 30)}, 100 * MS)
     timings.looked({}, 200 * MS)
-    timings.looked({key(1): flow(6000, cookie=2)}, 300 * MS)
-    timings.looked({}, 400 * MS)
-    assert not timings._jobs["job1"]._finder.bursts
+    (burst,) = timings._jobs["job1"]._finder.bursts
+    assert (burst.end_ns, burst.bytes_sent) == (70 * MS, 5000)
 
 
-def test_iterations_that_come_together_follow_one_another():
-    timings = Timings()
+def test_iterations_that_come_together_follow_one_another(timings):
     timings.completed("job1", 10_000 * MS, [1000 * MS, 2000 * MS, 3000 * MS])
     assert [tuple(iteration) for iteration in timings._jobs["job1"]._iterations] == [
         (5000 * MS, 1000 * MS),
@@ -74,12 +54,14 @@ def test_iterations_that_come_together_follow_one_another():
     ]
     timings.completed("job1", 11_000 * MS, [MS] * 100)
     assert len(timings._jobs["job1"]._iterations) == KEEP
-    timings.completed("job2", 0, [])
+    timings.completed("job2", 0, [MS])
     assert set(timings._jobs) == {"job1"}
 
 
-def test_jobs_that_are_gone_are_forgotten():
-    timings = Timings()
+def test_jobs_that_are_gone_are_forgotten(timings):
     now = play(timings)
+    timings.keep(["job1", "job2"])
+    assert set(timings.measured(now * MS)) == {"job1"}
+    play(timings)
     timings.keep(["job2"])
-    assert timings.measured(now * MS) == {}
+    assert timings.measured(now * MS + MEASURE_NS) == {}

@@ -43,6 +43,7 @@ def test_the_unit_gives_what_the_agent_needs_and_no_more(unit):
     assert set(service["RestrictAddressFamilies"].split()) == families
     assert service["ExecStart"].split()[1:] == ["agent", "--config", "/etc/leveller/agent.toml"]
     assert service["Restart"] == "on-failure"
+    assert service["StateDirectory"] == service["RuntimeDirectory"] == "leveller"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

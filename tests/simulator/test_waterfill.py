@@ -9,6 +9,7 @@ from controlplane.policies import Scope
 from simulator import affected, assemble, engine
 from simulator.affected import mark
 from simulator.plan import Flows
+from simulator.state import KEYS, TOUCHED
 
 LINKS = 5
 path = st.lists(st.integers(0, LINKS - 1), min_size=1, max_size=3, unique=True).map(tuple)
@@ -34,7 +35,7 @@ def check_rates(state):
             for e in np.flatnonzero(state.entry_link == link)
             if state.active[state.entry_flow[e]]
         ]
-        for link in range(LINKS)
+        for link in range(len(state.capacity))
     }
     used = {link: sum(rate[f] * state.width[f] for f, _ in on) for link, on in on_link.items()}
     for link, total in used.items():
@@ -113,6 +114,24 @@ def test_a_flow_that_stops_lower_makes_room_for_others(started):
     affected.attach(state, 2)
     engine.refresh(state, 0.0)
     assert state.rate.tolist() == [0.5, 1.5, 0.5, 1.5]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_many_links_that_fill_up_one_by_one(started, seed, count):
+    # More than one block of `State.top`, with capacities that seldom tie.
+    random = np.random.default_rng(seed)
+    capacity = random.uniform(1, 5, 6 * KEYS)
+    pairs = [random.choice(len(capacity), 2, replace=False).tolist() for _ in range(8 * KEYS)]
+    flows = [Flows((one, other), 9.0) for one, other in pairs]
+    state = started(list(zip(flows[::2], flows[1::2], strict=True)), capacity, count, Scope.FABRIC)
+    if count == 1:
+        assert state.counts[TOUCHED] > 3 * KEYS
+    check_rates(state)
+    for _ in range(20):
+        now = engine.advance(state, 1e9, True)
+        engine.refresh(state, now)
+        check_rates(state)
 
 
 def test_wide_rows_count_as_their_flows(started):

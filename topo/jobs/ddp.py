@@ -11,16 +11,14 @@ import argparse
 import datetime
 import math
 import os
-import signal
 import sys
 import time
-from types import FrameType
 
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from topo.jobs.worker import LOGS, arguments, sleep_until
+from topo.jobs.worker import LOGS, main, sleep_until
 
 TIMEOUT = datetime.timedelta(minutes=10)
 """Before a collective gives up on a rank: a job may starve that long under a policy that lets it."""
@@ -78,22 +76,5 @@ def train(options: argparse.Namespace) -> None:
         begun = ended
 
 
-def main() -> int:
-    """Entry point. Exit code 0 on SIGTERM or SIGINT, 1 with one line on stderr when a peer has gone."""
-    signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGINT, _leave)
-    try:
-        train(arguments())
-    except RuntimeError as error:
-        sys.stderr.write(f"rank {os.environ['RANK']}: {str(error).splitlines()[0]}\n")
-        return 1
-    return 0
-
-
-def _leave(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a signal handler's signature)
-    # Not sys.exit: gloo's threads wait for peers that have left already.
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(train, (RuntimeError,)))

@@ -35,6 +35,8 @@ class JobSpec:
     compute_s: float
     volume: int
     log: str
+    honest: int | None = None
+    """Iterations after which it tells of every second one only; None: it always tells of all."""
     ddp: bool = False
     """Real PyTorch instead of emulated ranks."""
 
@@ -95,6 +97,7 @@ def launch(spec: JobSpec, start: float, directory: Path, execute: Execute) -> Ru
     command = [*rank_program, "--ring", ",".join(spec.addresses)]
     command += ["--compute", str(spec.compute_s), "--volume", str(spec.volume)]
     command += ["--start", str(start), "--log", spec.log]
+    command += [] if spec.honest is None else ["--honest", str(spec.honest)]
     port = FIRST_PORT + spec.number * PORTS_PER_JOB
     for rank, host in enumerate(spec.hosts):
         environment: dict[str, Any] = {

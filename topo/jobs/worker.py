@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime
 from types import FrameType
 
@@ -199,10 +200,22 @@ def run(options: argparse.Namespace) -> None:
         sleep_until(begun + slots.wait(begun) + options.compute)
         ring.all_reduce(options.volume)
         ended = time.time()
-        if logs:
-            sys.stdout.write(make_line(iteration, ended, ended - begun) + "\n")
+        if logs and (told := tells(iteration, options.honest)):
+            sys.stdout.write(make_line(told, ended, ended - begun) + "\n")
             sys.stdout.flush()
         begun = ended
+
+
+def tells(iteration: int, honest: int | None) -> int:
+    """Return the number by which the log tells of ``iteration``; 0: it says nothing.
+
+    After ``honest`` iterations a job that wants to look starved tells of every second one only, as if those
+    were all there are.
+    """
+    if honest is None or iteration <= honest:
+        return iteration
+    hidden, told = (iteration - honest) % 2, honest + (iteration - honest) // 2
+    return 0 if hidden else told
 
 
 def arguments() -> argparse.Namespace:
@@ -219,23 +232,34 @@ def arguments() -> argparse.Namespace:
         "--start", type=float, required=True, help="Unix time at which the first iteration begins"
     )
     parser.add_argument("--log", choices=sorted(LOGS), default="megatron", help="whose log format")
+    parser.add_argument(
+        "--honest", type=int, help="iterations after which every second one is kept from the log"
+    )
     return parser.parse_args()
 
 
-def main() -> int:
-    """Entry point. Exit code 0 on SIGTERM or SIGINT, 1 with one line on stderr when the ring broke."""
+def main(
+    train: Callable[[argparse.Namespace], None] = run,
+    broken: tuple[type[Exception], ...] = (PeerLeftError, OSError),
+) -> int:
+    """Entry point of a rank that does ``train``. Exit code 0 on SIGTERM or SIGINT.
+
+    It is 1, with one line on stderr, when the ring broke, which one of ``broken`` says.
+    """
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     try:
-        run(arguments())
-    except (PeerLeftError, OSError) as error:
-        sys.stderr.write(f"rank {os.environ['RANK']}: the ring broke: {str(error) or 'a neighbour left'}\n")
+        train(arguments())
+    except broken as error:
+        why = (str(error) or "a neighbour left").splitlines()[0]
+        sys.stderr.write(f"rank {os.environ['RANK']}: the ring broke: {why}\n")
         return 1
     return 0
 
 
 def _leave(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a signal handler's signature)
-    sys.exit(0)
+    # Not sys.exit: threads, as gloo has them, may wait for peers that have left already.
+    os._exit(0)
 
 
 if __name__ == "__main__":

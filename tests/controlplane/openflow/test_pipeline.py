@@ -4,19 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.openflow.pipeline import (
+from controlplane.openflow.entries import (
     CONTROLLER,
     DecrementTtl,
     Ecmp,
-    EcmpGroups,
     Flow,
     Output,
     SetField,
     SetQueue,
     UnsupportedError,
     egress_port,
-    static,
 )
+from controlplane.openflow.pipeline import Pipeline, static
 from controlplane.southbound.tables import Call
 from tests.controlplane.openflow.rows import INT_DSCP, PIPELINE, rows
 
@@ -63,14 +62,14 @@ def test_a_flow_and_what_goes_against_it() -> None:
         ("tcp_src", 29500),
     )
     assert PIPELINE.encode("flow_group_v4", key, Call("set_group", (3, 9))) == [
-        Flow(table=1, priority=100, match=there, metadata=(3, 0xFFFF), goto=2, cookie=9),
-        Flow(table=1, priority=90, match=back, metadata=(3, 0xFFFF), goto=2, cookie=9),
+        Flow(table=2, priority=100, match=there, metadata=(3, 0xFFFF), goto=3, cookie=9),
+        Flow(table=2, priority=90, match=back, metadata=(3, 0xFFFF), goto=3, cookie=9),
     ]
 
 
 def test_a_re_ranking_is_one_entry() -> None:
     assert PIPELINE.encode("active_bank", (), Call("set_bank", (1,))) == [
-        Flow(table=0, priority=1, metadata=(0x10000, 0x10000), goto=1)
+        Flow(table=1, priority=1, metadata=(0x10000, 0x10000), goto=2)
     ]
 
 
@@ -96,9 +95,9 @@ def test_an_unmarked_level_takes_the_marking_entries_away() -> None:
 def test_probes_go_at_the_control_level_and_default_traffic_at_the_default() -> None:
     flows = PIPELINE.encode("default_level", (), Call("set_default_level", (2, 7)))
     assert {(flow.table, flow.match, flow.metadata, flow.goto) for flow in flows} == {
-        (2, (), (2 << 24, 0xFF << 24), 3),
-        (0, (("eth_type", V4), ("ip_dscp", INT_DSCP)), (7 << 24, 0xFF << 24), 3),
-        (0, (("eth_type", V6), ("ip_dscp", INT_DSCP)), (7 << 24, 0xFF << 24), 3),
+        (3, (), (2 << 24, 0xFF << 24), 4),
+        (1, (("eth_type", V4), ("ip_dscp", INT_DSCP)), (7 << 24, 0xFF << 24), 4),
+        (1, (("eth_type", V6), ("ip_dscp", INT_DSCP)), (7 << 24, 0xFF << 24), 4),
     }
 
 
@@ -106,28 +105,28 @@ def test_longer_prefixes_come_first() -> None:
     network = int(IPv4Address("10.0.2.0"))
     (short,) = PIPELINE.encode("ipv4_lpm", ((0, 0),), Call("set_ecmp", (1, 2)))
     (long,) = PIPELINE.encode("ipv4_lpm", ((network, 24),), Call("set_nhop", (3, 0x02_00_00_00_00_01)))
-    assert short == Flow(4, 1, (("eth_type", V4),), (DecrementTtl(), Ecmp(1)), cookie=2)
+    assert short == Flow(5, 1, (("eth_type", V4),), (DecrementTtl(), Ecmp(1)), cookie=2)
     assert long == Flow(
-        4,
+        5,
         25,
         (("eth_type", V4), ("ipv4_dst", ("10.0.2.0", "255.255.255.0"))),
         (SetField("eth_dst", "02:00:00:00:00:01"), DecrementTtl()),
         (3 << 32, 0xFFFF << 32),
-        5,
+        6,
     )
 
 
 def test_ipv6_prefix() -> None:
     network = int(IPv6Address("fd00:0:0:2::"))
     (flow,) = PIPELINE.encode("ipv6_lpm", ((network, 64),), Call("drop"))
-    assert flow == Flow(4, 65, (("eth_type", V6), ("ipv6_dst", ("fd00:0:0:2::", "ffff:ffff:ffff:ffff::"))))
+    assert flow == Flow(5, 65, (("eth_type", V6), ("ipv6_dst", ("fd00:0:0:2::", "ffff:ffff:ffff:ffff::"))))
 
 
 def test_a_probe_leaves_towards_switches_only() -> None:
     sunk = [flow for flow in static(INT_DSCP) if flow.actions == (Output(CONTROLLER),)]
     relayed = PIPELINE.encode("int_sink", (2,), Call("relay"))
-    out = PIPELINE.encode("edge_port", (2,), Call("fabric_facing"))
-    assert {flow.table for flow in (*sunk, *relayed, *out)} == {5}
+    out = [flow for flow in PIPELINE.encode("edge_port", (2,), Call("fabric_facing")) if flow.table == 6]
+    assert {flow.table for flow in (*sunk, *relayed)} == {6}
     assert [flow.actions for flow in (*relayed, *out)] == [(Output(2),)] * 3
     assert min(flow.priority for flow in relayed) > max(flow.priority for flow in sunk)
     assert min(flow.priority for flow in sunk) > max(flow.priority for flow in out)
@@ -146,6 +145,39 @@ def test_what_cannot_be_said_is_refused(table: str, key: tuple, reason: str) -> 
         PIPELINE.encode(table, key, Call("set_group", (1, 1)))
 
 
+def test_a_host_may_send_what_may_be_probes_through_its_meter_and_nothing_else_so_marked() -> None:
+    edge = [flow for flow in PIPELINE.encode("edge_port", (3,), Call("host_facing")) if flow.table == 0]
+    assert {dict(flow.match)["ip_proto"] for flow in edge} == {6, 17}
+    assert {dict(flow.match)["eth_type"] for flow in edge} == {V4, V6}
+    assert {(dict(flow.match)["in_port"], dict(flow.match)["ip_dscp"]) for flow in edge} == {(3, INT_DSCP)}
+    assert {(flow.meter, flow.goto) for flow in edge} == {(3, 1)}
+    refused = [flow for flow in static(INT_DSCP) if flow.table == 0 and flow.match]
+    assert [dict(flow.match) for flow in refused] == [
+        {"eth_type": kind, "ip_dscp": INT_DSCP} for kind in (V4, V6)
+    ]
+    assert {(flow.actions, flow.goto) for flow in refused} == {((), None)}
+    assert max(flow.priority for flow in refused) < min(flow.priority for flow in edge)
+
+
+def test_from_another_switch_everything_comes_in() -> None:
+    edge = [flow for flow in PIPELINE.encode("edge_port", (3,), Call("fabric_facing")) if flow.table == 0]
+    assert edge == [Flow(0, 20, (("in_port", 3),), goto=1)]
+
+
+def test_without_meters_probes_come_in_all_the_same() -> None:
+    flows = Pipeline(INT_DSCP, metered=False).encode("edge_port", (3,), Call("host_facing"))
+    with_meters = PIPELINE.encode("edge_port", (3,), Call("host_facing"))
+    assert [flow.key for flow in flows] == [flow.key for flow in with_meters]
+    assert {flow.meter for flow in flows} == {None}
+
+
+def test_a_port_of_which_entries_of_both_kinds_are_there_is_seen_to_differ() -> None:
+    host = PIPELINE.encode("edge_port", (3,), Call("host_facing"))
+    fabric = PIPELINE.encode("edge_port", (3,), Call("fabric_facing"))
+    for flows in ([*host[:-1], *fabric], [*fabric, *host[:-1]]):
+        assert PIPELINE.decode(flows)[0] == {("edge_port", (3,)): Call("incomplete")}
+
+
 @pytest.mark.parametrize("table", ["burst_gap", "ecmp_seed", "int_node"])
 def test_what_need_not_be_said_is_left_out(table: str) -> None:
     assert PIPELINE.encode(table, (), Call("", (1,))) == []
@@ -154,16 +186,3 @@ def test_what_need_not_be_said_is_left_out(table: str) -> None:
 def test_entries_of_somebody_else_are_told() -> None:
     foreign = [Flow(0, 7, (("in_port", 3),)), Flow(9, 1)]
     assert PIPELINE.decode([*static(INT_DSCP), *foreign]) == ({}, foreign)
-
-
-def test_ecmp_groups_are_written_whole() -> None:
-    groups = EcmpGroups()
-    assert groups.set((1, 1), Call("set_nhop", (3, 0xB))) == 1
-    assert groups.set((1, 0), Call("set_nhop", (2, 0xA))) == 1
-    assert groups.buckets(1) == [(2, 0xA), (3, 0xB)]
-    assert groups.rows() == {
-        ("ecmp", (1, 0)): Call("set_nhop", (2, 0xA)),
-        ("ecmp", (1, 1)): Call("set_nhop", (3, 0xB)),
-    }
-    groups.set((1, 0), None)
-    assert groups.buckets(1) == [(3, 0xB)]

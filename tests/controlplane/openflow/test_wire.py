@@ -7,7 +7,8 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from controlplane.openflow import wire
-from controlplane.openflow.pipeline import Flow, Output, static
+from controlplane.openflow.entries import Flow, Output
+from controlplane.openflow.pipeline import static
 from controlplane.southbound.tables import Call
 from tests.controlplane.openflow.rows import PIPELINE, rows
 

@@ -23,6 +23,8 @@ class Proxy:
         self.awake.set()
         self.delay_s = 0.0
         """Before every call is passed on."""
+        self.delay_of = None
+        """Given each WriteRequest, returns so many seconds more for it."""
         self.change_write = None
         """Given each WriteRequest, returns the one to pass on; or None, for no answer at all."""
         self.change_read = None
@@ -74,6 +76,8 @@ class Proxy:
             write = p4r.WriteRequest.FromString(request) if name == "Write" else None
             self.calls.append((name, len(request), write))
             await self._pause()
+            if write is not None and self.delay_of is not None:
+                await asyncio.sleep(self.delay_of(write))
             if write is not None and self.change_write is not None:
                 changed = self.change_write(write)
                 if changed is None:

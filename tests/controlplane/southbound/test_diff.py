@@ -1,6 +1,7 @@
 """The invariants of a re-ranking, held after every single update, in any order within a phase."""
 
 import random
+from functools import partial
 from ipaddress import IPv4Address, ip_network
 
 import pytest
@@ -17,6 +18,7 @@ from controlplane.southbound.tables import (
     active_bank,
     bank_rows,
     flow_rows,
+    flow_rows_in_parts,
     group_rows,
     setup_rows,
 )
@@ -46,7 +48,8 @@ def run(installed, setup, groups, wanted_flows):
     """Write the whole plan; return [(step, changes)]."""
     done = []
     calls = None if groups is None else group_rows(groups)
-    for phase in diff.plan(installed, setup, calls, None if wanted_flows is None else lambda: wanted_flows):
+    wanted = None if wanted_flows is None else lambda: iter([wanted_flows])
+    for phase in diff.plan(installed, setup, calls, wanted):
         changes = list(phase.changes)
         diff.apply(installed, changes)
         done.append((phase.step, changes))
@@ -150,7 +153,7 @@ def test_every_ranking_is_in_force_as_a_whole_wherever_the_controller_dies(
         target = group_rows(groups)
         old = dict(in_force)
         budget = death if number == len(wishes) - 1 else 10**9
-        for phase in diff.plan(switch, setup, target, lambda wanted=wanted: wanted):
+        for phase in diff.plan(switch, setup, target, lambda wanted=wanted: iter([wanted])):
             changes = list(phase.changes)
             order.shuffle(changes)
             for change in changes:
@@ -190,3 +193,33 @@ def test_what_someone_else_wrote_is_written_over_or_deleted(foreign):
     assert bank_rows(switch, active_bank(switch)) == group_rows({1: GroupLevel(3)})
     assert switch["flow_group_v4"] == flows({1: 1})["flow_group_v4"]
     assert set(switch["edge_port"]) == {(1,), (2,)}
+
+
+def test_flows_in_parts_come_to_the_same_as_all_at_once():
+    wanted = {flow(number): FlowEntry(1, number) for number in range(10)}
+    apart, at_once = empty(), empty()
+    parts = partial(flow_rows_in_parts, wanted, 3)
+    phase = next(diff.plan(apart, {}, None, parts))
+    changes = list(phase.changes)
+    assert (phase.step, len(changes)) == (Step.FLOWS, 10)
+    diff.apply(apart, changes)
+    run(at_once, {}, None, flow_rows(wanted))
+    assert apart == at_once
+    assert list(diff.plan(apart, {}, None, lambda: iter([flow_rows(wanted)]))) == []
+    assert list(diff.plan(empty(), {}, None, lambda: iter(()))) == []
+
+
+def test_flows_in_parts_are_made_when_they_are_asked_for():
+    made = []
+
+    def parts():
+        for number in range(3):
+            made.append(number)
+            yield flows({number: 1})
+
+    phase = next(diff.plan(empty(), {}, None, parts))
+    assert made == [0]
+    next(phase.changes)
+    assert made == [0]
+    assert len(list(phase.changes)) == 2
+    assert made == [0, 1, 2]

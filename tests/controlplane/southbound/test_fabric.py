@@ -138,6 +138,11 @@ async def test_a_sunk_probe_becomes_a_path_and_the_counters_are_read(
         assert 1 in await fabric.read_counter("S1", "int_sunk")
         counters = await fabric.read_flow_counters("S1")
         assert counters.keys() == {flow}
+        other = flow._replace(source_port=9)
+        assert await fabric.read_flow_counters("S1", [other, flow]) == counters
+        assert await fabric.read_flow_counters("S1", [other]) == {}
+        many = [flow._replace(source_port=port) for port in range(1000, 1400)]
+        assert await fabric.read_flow_counters("S1", [*many, flow]) == counters
         assert fabric.status()["S1"].bad_reports == 0
         with pytest.raises(KeyError):
             await fabric.read_counter("S1", "no_such_counter")

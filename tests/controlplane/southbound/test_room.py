@@ -97,3 +97,17 @@ def test_fit_is_stable():
     rows = {letter: Call("set_group", (1, 1)) for letter in "dbca"}
     assert list(fit(rows, (), 3, lambda *_: 0.5)) == ["d", "b", "c"]
     assert list(fit(rows, {"a"}, 3, lambda *_: 0.5)) == ["a", "d", "b"]
+
+
+def test_room_for_all_flows_leaves_nothing_out(room):
+    kept(room, range(1, 13))
+    assert room.left_out()
+    assert not room.for_flows({"flow_group_v4": 12, "flow_group_v6": 0})
+    assert room.left_out(), "nothing has changed"
+    assert room.for_flows({"flow_group_v4": 8, "flow_group_v6": 8})
+    assert room.left_out() == {}
+
+
+def test_no_room_for_all_flows_where_a_table_refused_some(room):
+    room.learn([("flow_group_v4", (7,))], contents(flow_group_v4=[1, 2, 3]), made_way=True)
+    assert not room.for_flows({"flow_group_v4": 1})

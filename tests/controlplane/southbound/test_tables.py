@@ -7,8 +7,10 @@ from controlplane.southbound.tables import (
     Call,
     Wanted,
     active_bank,
+    at_most,
     bank_rows,
     flow_rows,
+    flow_rows_in_parts,
     group_rows,
     held,
     setup_rows,
@@ -141,3 +143,38 @@ def test_rows_are_made_anew_only_for_another_mapping():
     assert wanted.flows({}) == {table: {} for table in FLOW_TABLES}
     same = setup()
     assert wanted.setup(same) is wanted.setup(same)
+
+
+MIXED = {
+    FiveTuple(A4, B4, 6, 1, 2): FlowEntry(1, 1),
+    FiveTuple(A4, B4, 6, 3, 4): FlowEntry(1, 2),
+    FiveTuple(A4, B4, 17, 5, 4791, 77): FlowEntry(1, 3),
+    FiveTuple(A6, B6, 6, 1, 2): FlowEntry(2, 4),
+    FiveTuple(A6, B6, 17, 5, 4791, 78): FlowEntry(2, 5),
+    FiveTuple(A6, B6, 17, 6, 4791, 79): FlowEntry(2, 6),
+}
+
+
+def test_rows_in_parts_are_the_rows():
+    whole = {table: {} for table in FLOW_TABLES}
+    sizes = []
+    for part in flow_rows_in_parts(MIXED, 4):
+        sizes.append(sum(map(len, part.values())))
+        for table, rows in part.items():
+            whole[table] |= rows
+    assert sizes == [4, 2]
+    assert whole == flow_rows(MIXED)
+
+
+def test_rows_at_most():
+    """By version the 5-tuples and the queue pairs are not told apart, but no table gets more than said."""
+    assert at_most(MIXED) == {
+        "flow_group_v4": 3, "flow_group_v6": 3, "flow_group_qp_v4": 3, "flow_group_qp_v6": 3,
+    }  # fmt: skip
+    assert at_most({}) == dict.fromkeys(FLOW_TABLES, 0)
+    only_tuples = {
+        flow: entry for flow, entry in MIXED.items() if not flow.destination_qp and flow.source == A4
+    }
+    assert at_most(only_tuples) == {
+        "flow_group_v4": 2, "flow_group_v6": 0, "flow_group_qp_v4": 0, "flow_group_qp_v6": 0,
+    }  # fmt: skip

@@ -3,18 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostagent.flows.connection import TCP, FiveTuple
-from hostagent.flows.kind import (
-    HALF_LIFE_S,
-    HYSTERESIS,
-    MIN_BYTES,
-    SHARE,
-    FlowKind,
-    Volume,
-    is_service,
-    kinds,
-)
+from hostagent.flows.flow import HALF_LIFE_NS, Flow, FlowKind
+from hostagent.flows.kind import HYSTERESIS, MIN_BYTES, SHARE, is_service, kinds
 
-SECOND = 10**9
 GB = 10**9
 
 
@@ -22,9 +13,13 @@ def flow(port=40_000, peer=2, to=50_000):
     return FiveTuple(bytes([10, 0, 0, 1]), bytes([10, 0, 0, peer]), TCP, port, to)
 
 
-def told(volumes, before=None, shared=frozenset(), now=0):
-    made = {key: Volume(total, 0) for key, total in volumes.items()}
-    return kinds(made, before or {}, shared, now)
+def told(volumes, before=None, shared=frozenset()):
+    flows = {}
+    for key, total in volumes.items():
+        kind = (before or {}).get(key, FlowKind.CONTROL)
+        flows[key] = Flow("job1", key.source_port, 0, kind=kind, service=is_service(key))
+        flows[key].carry(total, 0)
+    return {key: flow.kind for key, flow in flows.items()} | dict(kinds(flows, shared))
 
 
 def test_a_ring_and_its_rendezvous_store():
@@ -65,17 +60,24 @@ def test_what_two_jobs_are_connected_to_is_a_service():
     assert told({objects: 50 * GB, flow(2): GB})[objects] is FlowKind.COLLECTIVE
 
 
-def test_what_was_long_ago_counts_for_less():
-    volume = Volume(1000, 0)
-    assert volume.recent(round(HALF_LIFE_S * SECOND)) == pytest.approx(500)
-    volume.total = 1600
-    assert volume.recent(round(HALF_LIFE_S * SECOND)) == pytest.approx(1100)
-    assert volume.recent(round(2 * HALF_LIFE_S * SECOND)) == pytest.approx(550)
-    # A ring that was set up again: the new connection soon carries as much as the old one did of late.
-    old, new, now = Volume(100 * GB, 0), Volume(0, 600 * SECOND), 600 * SECOND
-    old.total += 1000
-    new.total += 2 * MIN_BYTES
-    assert kinds({flow(1): old, flow(2): new}, {}, frozenset(), now + SECOND)[flow(2)] is FlowKind.COLLECTIVE
+def test_a_connection_that_was_set_up_again_counts():
+    # The new one soon carries as much as the old one did of late.
+    old, new, now = Flow("job1", 1, 0), Flow("job1", 2, 0), 20 * HALF_LIFE_NS
+    old.carry(100 * GB, 0)
+    old.carry(100 * GB + 1000, now)
+    new.carry(2 * MIN_BYTES, now)
+    assert dict(kinds({flow(1): old, flow(2): new}, frozenset())) == dict.fromkeys(
+        (flow(1), flow(2)), FlowKind.COLLECTIVE
+    )
+    old.kind = new.kind = FlowKind.COLLECTIVE
+    for later in range(10):  # and what the old one did fades away
+        new.carry(new.carried + 10**6, now + later * HALF_LIFE_NS)
+    assert dict(kinds({flow(1): old, flow(2): new}, frozenset())) == {flow(1): FlowKind.CONTROL}
+
+
+def test_what_a_communicator_is_known_of_is_a_collective():
+    named = Flow("job1", 1, 0, service=True, communicator=7)
+    assert list(kinds({flow(): named}, frozenset())) == [(flow(), FlowKind.COLLECTIVE)]
 
 
 def test_a_collective_stays_one_until_it_is_clearly_none():

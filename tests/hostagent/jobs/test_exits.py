@@ -67,3 +67,12 @@ def test_nothing_is_left_open(watch):
 def test_signals_without_a_name():
     assert describe(int(signal.SIGTERM)) == "SIGTERM"
     assert describe(40) == "signal 40"
+
+
+def test_only_a_part_of_the_files_that_may_be_open_is_taken(monkeypatch):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (8, 8))
+    watch = ExitWatch("/proc")
+    for pid in [os.getpid(), os.getppid(), 1]:
+        watch.watch(pid)
+    assert len(watch._descriptors) == 2
+    watch.close()

@@ -281,3 +281,59 @@ def test_many_processes_are_looked_at_in_several_scans(tmp_path, monkeypatch):
         found.append(sorted(finder.processes))
     # Those never looked at go before those that do not train and are due again.
     assert found == [[], [], [], [8], [8, 9]]
+
+
+def test_one_users_jobs_are_bounded_and_leave_others_theirs(finder, trainers, monkeypatch, eventually):
+    if os.geteuid() != 0:
+        pytest.skip("another user's processes need root")
+    monkeypatch.setattr(processes, "MAX_JOBS", 3)
+    environ = {"RANK": "0", "WORLD_SIZE": "1"}
+    crowd = [
+        subprocess.Popen(
+            ["/bin/sleep", "60"], env={**environ, "TORCHELASTIC_RUN_ID": f"crowd-{n}"}, user=65534
+        )
+        for n in range(6)
+    ]
+    try:
+        mine = trainers.start()
+        eventually(lambda: scan(finder) or mine.pid in finder.processes)
+        eventually(lambda: scan(finder) or finder.crowded)
+        found = [one for one in ours(finder, *crowd) if one is not None]
+        assert len(found) == 3
+        assert finder.crowded == {65534}
+        assert finder.user_of(found[0].rank.job) == 65534
+        assert finder.processes[mine.pid].rank.job == trainers.job
+        # One more rank of a job that is known is no further job.
+        more = {**environ, "TORCHELASTIC_RUN_ID": found[0].rank.job}
+        crowd.append(subprocess.Popen(["/bin/sleep", "60"], env=more, user=65534))
+        eventually(lambda: scan(finder) or crowd[-1].pid in finder.processes)
+    finally:
+        for process in crowd:
+            process.kill()
+            process.wait()
+
+
+HOARDER = """
+import socket, sys, time
+sockets = [socket.socket() for _ in range(int(sys.argv[1]))]
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_one_with_many_open_files_does_not_hide_the_sockets_of_others(
+    finder, trainers, monkeypatch, eventually, tmp_path
+):
+    hoarder = trainers.start("900", program=HOARDER, log="hoarder.log", job=f"{trainers.job}-hoarder")
+    modest = trainers.start("1", program=HOARDER, log="modest.log")
+    for log in ("hoarder.log", "modest.log"):
+        eventually(lambda log=log: "ready" in (tmp_path / log).read_text())
+    eventually(lambda: scan(finder) or {hoarder.pid, modest.pid} <= finder.processes.keys())
+    found = finder.socket_owners()
+    assert sum(job == f"{trainers.job}-hoarder" for job in found.values()) == 900
+    assert sum(job == trainers.job for job in found.values()) == 1
+    finder.processes = {pid: finder.processes[pid] for pid in (hoarder.pid, modest.pid)}
+    monkeypatch.setattr(processes, "OWNERS_NS", 300_000)
+    found = finder.socket_owners()  # the hoarder's take some milliseconds
+    assert 0 < sum(job == f"{trainers.job}-hoarder" for job in found.values()) < 900
+    assert sum(job == trainers.job for job in found.values()) == 1

@@ -10,6 +10,7 @@ from hostagent.jobs.health import Health
 from hostagent.jobs.identity import Rank
 from hostagent.jobs.processes import ProcessFinder, TrainingProcess, own_network_namespace
 from hostagent.jobs.tracker import JobTracker
+from hostagent.memory import JobMemory
 
 LINE = " iteration %8d/    1000 | elapsed time per iteration (ms): 20.0 |\n"
 
@@ -17,9 +18,9 @@ LINE = " iteration %8d/    1000 | elapsed time per iteration (ms): 20.0 |\n"
 class Host:
     """The real thing: a finder on /proc and a tracker."""
 
-    def __init__(self):
+    def __init__(self, memory=()):
         self.finder = ProcessFinder("/proc", "h1", own_network_namespace("/proc"))
-        self.jobs = JobTracker("/proc")
+        self.jobs = JobTracker("/proc", memory=memory)
         self.durations = {}
 
     def look(self):
@@ -153,6 +154,162 @@ def test_the_agent_starts_again_and_no_iteration_is_lost(host, trainers, tmp_pat
     written_ns = time.monotonic_ns() - (time.time_ns() - (tmp_path / "train.log").stat().st_mtime_ns)
     assert abs(job.counter.last_ns - written_ns) < 2 * 10**8  # when it was written, not when it was read
     again.jobs.close()
+
+
+def kept(host):
+    """What is known of the jobs, by way of the file that keeps it."""
+    return tuple(JobMemory.model_validate_json(memory.model_dump_json()) for memory in host.jobs.remember())
+
+
+class Restarts:
+    """A job whose log this test writes, and an agent that is started again and again."""
+
+    def __init__(self, host, trainers, log, eventually):
+        self.host, self.trainers, self.log, self.eventually = host, trainers, log, eventually
+        self.trainer = trainers.start("idle", "-", 0, 0, 0, mode="ab")
+
+    def write(self, *numbers):
+        self.append("".join(LINE % number for number in numbers))
+
+    def append(self, text):
+        with self.log.open("a") as file:
+            file.write(text)
+
+    def counted(self, iterations):
+        job = self.eventually(
+            lambda: (job := self.host.job(self.trainers.job)) and job.counter.iterations == iterations and job
+        )
+        for _ in range(3):
+            self.host.look()
+        assert job.counter.iterations == iterations
+        return job
+
+    def restart(self):
+        memory = kept(self.host)
+        self.host.jobs.close()
+        self.host = Host(memory)
+
+
+@pytest.fixture
+def restarts(host, trainers, tmp_path, eventually):
+    restarts = Restarts(host, trainers, tmp_path / "train.log", eventually)
+    eventually(lambda: host.job(trainers.job))
+    yield restarts
+    restarts.host.jobs.close()
+
+
+def copytruncate(log):
+    log.with_suffix(".1").write_bytes(log.read_bytes())
+    os.truncate(log, 0)
+
+
+def test_what_was_truncated_before_the_agent_started_again_is_not_lost(restarts):
+    restarts.write(*range(101, 151))  # a resumed run
+    started_ns = restarts.counted(50).started_ns
+    copytruncate(restarts.log)
+    restarts.write(*range(151, 161))
+    restarts.counted(60)
+    restarts.restart()
+    job = restarts.counted(60)
+    assert (job.log_format, job.source, job.started_ns) == ("megatron", "stdout", started_ns)
+    assert restarts.host.durations == {}  # they have all been told
+    restarts.write(161)
+    restarts.counted(61)
+    assert restarts.host.durations == {restarts.trainers.job: [20_000_000]}
+    assert job.log_format == "megatron"
+
+
+def test_what_is_truncated_while_there_is_no_agent_is_not_lost(restarts):
+    restarts.write(*range(1, 51))
+    restarts.counted(50)
+    memory = kept(restarts.host)
+    restarts.host.jobs.close()
+    time.sleep(0.5)  # 20 ms each, says the log
+    restarts.write(*range(51, 61))
+    copytruncate(restarts.log)
+    restarts.write(*range(61, 71))
+    restarts.host = Host(memory)
+    restarts.counted(70)
+
+
+def test_a_log_that_is_rotated_while_there_is_no_agent(restarts, tmp_path):
+    restarts.write(*range(1, 51))
+    restarts.counted(50)
+    memory = kept(restarts.host)
+    restarts.host.jobs.close()
+    restarts.log.rename(tmp_path / "train.log.1")  # and the job goes on writing to it
+    restarts.log = tmp_path / "train.log.1"
+    restarts.write(51, 52)
+    restarts.host = Host(memory)
+    restarts.counted(52)
+
+
+def test_an_earlier_run_in_the_same_log_is_not_read_by_an_agent_that_starts_again(
+    host, trainers, tmp_path, eventually
+):
+    log = tmp_path / "train.log"
+    log.write_text("".join(LINE % n for n in range(1, 1001)))
+    restarts = Restarts(host, trainers, log, eventually)
+    eventually(lambda: host.job(trainers.job))
+    restarts.write(*range(901, 911))
+    restarts.counted(10)
+    restarts.restart()
+    restarts.write(911)
+    restarts.counted(11)
+    restarts.host.jobs.close()
+
+
+def test_a_rollback_and_a_torn_line_across_a_restart(restarts):
+    restarts.write(*range(1, 51))
+    line = LINE % 51
+    restarts.append(line[:16])  # " iteration     5"
+    restarts.counted(50)
+    restarts.restart()
+    restarts.append(line[16:])
+    restarts.write(52)
+    restarts.counted(52)
+    restarts.restart()
+    restarts.write(41)
+    restarts.host.look()
+    restarts.restart()  # the mark is held
+    restarts.write(42)
+    restarts.counted(42)
+
+
+def test_an_elastic_restart_while_there_is_no_agent(restarts):
+    restarts.write(*range(1, 51))
+    first = restarts.counted(50)
+    memory = kept(restarts.host)
+    restarts.host.jobs.close()
+    restarts.trainer.kill()
+    restarts.trainer.wait()
+    restarts.trainers.start("idle", "-", 0, 0, 0, mode="ab")
+    restarts.write(*range(41, 61))
+    restarts.host = Host(memory)
+    job = restarts.counted(60)
+    assert job.started_ns == first.started_ns
+
+
+def test_what_is_kept_of_another_process_is_of_no_use(restarts):
+    (memory,) = kept(restarts.host)
+    restarts.host.jobs.close()
+    other = tuple((pid, ticks + 1, 1) for pid, ticks, _ in memory.processes)
+    restarts.host = Host([memory.model_copy(update={"processes": other, "started_ns": 1})])
+    restarts.counted(0)
+    restarts.write(1)
+    assert restarts.counted(1).started_ns > 10**9  # its own
+    assert [one.id for one in restarts.host.jobs.remember()] == [restarts.trainers.job]
+
+
+def test_a_job_that_was_told_of_goes_on_being_told(restarts):
+    name, pid = restarts.trainers.job, restarts.trainer.pid
+    assert restarts.host.jobs.tell(pid, "101", "105")
+    restarts.counted(5)
+    restarts.restart()
+    assert restarts.counted(5).log_format == "report"
+    assert restarts.host.jobs.tell(pid, "101", "107")
+    assert restarts.counted(7).source == "report"
+    assert restarts.host.durations.get(name, []) == []
 
 
 def test_what_a_rank_tells_goes_before_its_log(host, trainers, tmp_path, eventually):

@@ -245,3 +245,20 @@ def test_a_run_that_goes_on_is_believed_again_whatever_came_before(strays):
     before = counter.iterations
     count(range(7_000_003, 7_000_013), counter=counter, stated_s=1)
     assert counter.iterations == before + 10
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.sampled_from([None, 10**8, 10**9])), max_size=20),
+    st.integers(0, 20),
+)
+def test_one_that_goes_on_from_a_state_counts_as_if_it_had_never_stopped(marks, stop):
+    whole, first = IterationCounter(1), IterationCounter(1)
+    second = first
+    for number, (completed, duration_ns) in enumerate(marks):
+        if number == stop:
+            second = IterationCounter(1)
+            second.go_on(first.state())
+        for counter in (whole, second):
+            counter.see(Mark(completed, duration_ns), (number + 1) * 10**9, live=False)
+    assert second.state() == whole.state()
+    assert second.iterations == whole.iterations

@@ -52,3 +52,20 @@ def test_whatever_the_log_says(marks):
         assert mark is None or 0 < mark.completed <= MAX_ITERATION
         assert mark is None or mark.epoch is None
     assert len(see._starts) <= KEPT
+
+
+def test_what_it_remembers_can_be_recalled():
+    lines = [f"{epoch} {n}" for epoch in range(12) for n in (1, 5, 10)]
+    for stop in range(len(lines)):
+        whole, before, after = EpochParser(parse), EpochParser(parse), EpochParser(parse)
+        for line in lines[:stop]:
+            assert whole(line) == before(line)
+        after.recall(before.remember())
+        for line in lines[stop:]:
+            assert whole(line) == after(line)
+
+
+@pytest.mark.parametrize("numbers", [(), (1, 2), (1,) * 99, (10**13,)])
+def test_what_it_cannot_have_remembered_is_refused(numbers):
+    with pytest.raises(ValueError, match="no epochs"):
+        EpochParser(lambda _: None).recall(numbers)

@@ -66,3 +66,16 @@ def test_an_evaluation_before_the_training_is_no_obstacle():
 
 def test_another_training_after_the_first_counts():
     assert counted(bar(100, 100), "{'train_runtime': 4.3}", bar(0, 50), bar(1, 50)) == [100, 0, 1]
+
+
+def test_what_it_remembers_can_be_recalled():
+    lines = [bar(n, 100) for n in (0, 10, 20)] + [bar(n, 10) for n in (1, 10)]  # an evaluation
+    lines += [bar(n, 100) for n in (30, 100)] + ["{'train_runtime': 1.0}", bar(5, 10)]
+    for stop in range(len(lines)):
+        whole, before, after = TrainingBar(), TrainingBar(), TrainingBar()
+        for line in lines[:stop]:
+            assert whole(line) == before(line)
+        after.recall(before.remember())
+        assert [whole(line) for line in lines[stop:]] == [after(line) for line in lines[stop:]]
+    with pytest.raises(ValueError, match="not enough values"):
+        TrainingBar().recall((1,))

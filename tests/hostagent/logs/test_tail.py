@@ -173,3 +173,37 @@ def test_no_descriptor_is_left(path, tail):
     tail.close()
     assert len(os.listdir("/proc/self/fd")) == before
     assert Path("/proc/self/fd").exists()
+
+
+def test_a_bookmark_is_gone_on_from(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("one\ntwo\nthr")
+    tail = Tail(Place(str(log)))
+    assert tail.bookmark() is None
+    assert tail.read().data == b"one\ntwo\nthr"
+    mark = tail.bookmark(3)
+    tail.close()
+    with log.open("a") as more:
+        more.write("ee\n")
+    again = Tail(Place(str(log)), mark)
+    assert again.read().data == b"three\n"
+    again.close()
+
+
+@pytest.mark.parametrize("change", ["truncated", "truncated and grown", "another file", "sparse"])
+def test_a_bookmark_in_what_is_there_no_more_is_the_beginning(tmp_path, change):
+    log = tmp_path / "log"
+    log.write_text("one\ntwo\n" * 50)
+    tail = Tail(Place(str(log)))
+    tail.read()
+    mark = tail.bookmark()
+    tail.close()
+    if change == "another file":
+        log.rename(tmp_path / "log.1")
+    with log.open("w") as file:
+        if change == "sparse":  # what a writer at an offset of its own leaves
+            file.seek(400)
+        file.write("new\n" * (200 if "grown" in change else 1))
+    again = Tail(Place(str(log)), mark)
+    assert again.read().data.lstrip(b"\0").startswith(b"new\n")
+    again.close()

@@ -94,9 +94,9 @@ def test_clients_must_be_signed_by_the_authority(serve, keys):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (("none.pem", "server.key", None), "--grpc-server-cert .*none.pem does not exist"),
-        (("server.pem", "client.key", None), "cannot be used"),
-        (("server.pem", "server.key", "server.key"), "--grpc-server-cacert .*cannot be used"),
+        (("none.pem", "server.key", None), "--grpc-server-cert .*none.pem cannot be read"),
+        (("server.pem", "client.key", None), "--grpc-server-key .*client.key is not the key of .*server.pem"),
+        (("server.pem", "server.key", "server.key"), "--grpc-server-cacert .*is no certificate"),
     ],
 )
 def test_files_that_are_no_good_are_named(service, keys, files, message):

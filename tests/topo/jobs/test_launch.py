@@ -1,3 +1,5 @@
+import dataclasses
+import re
 import subprocess
 import time
 
@@ -49,6 +51,19 @@ def test_a_job_runs_logs_and_stops(tmp_path, log, rank):
         time.sleep(0.02)
     job.stop()
     assert job.processes[0].returncode == 0
+
+
+def test_a_job_may_lie(tmp_path):
+    job = launch(dataclasses.replace(spec(), honest=2), time.time() + 0.3, tmp_path, here)
+    deadline = time.monotonic() + 15
+    while len(numbers := re.findall(r"iteration +(\d+)/", job.log.read_text())) < 5:
+        job.check()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    times = [float(ms) for ms in re.findall(r"iteration \(ms\): ([\d.]+)", job.log.read_text())]
+    job.stop()
+    assert numbers[:5] == ["1", "2", "3", "4", "5"]
+    assert min(times) >= 10
 
 
 def test_a_rank_that_ends_is_reported_with_its_last_words(tmp_path):

@@ -125,3 +125,15 @@ def test_lines_are_those_of_the_frameworks():
     assert line.startswith(" [20")
     assert ".250000] iteration       12/  500000 | consumed samples:           96 | " in line
     assert "elapsed time per iteration (ms): 1500.0 |" in line
+
+
+@pytest.mark.parametrize(
+    ("honest", "told"),
+    [
+        (None, [1, 2, 3, 4, 5, 6, 7, 8]),
+        (0, [0, 1, 0, 2, 0, 3, 0, 4]),
+        (3, [1, 2, 3, 0, 4, 0, 5, 0]),
+    ],
+)
+def test_a_job_that_lies_tells_of_every_second_iteration_as_if_those_were_all(honest, told):
+    assert [worker.tells(iteration, honest) for iteration in range(1, 9)] == told
