@@ -5,7 +5,8 @@ own, so that peak memory is its own; the ways take turns. "leveller" is one `Fab
 to acknowledged and accounted for. "finsy" makes a `P4TableEntry` each and inserts them in batches. "floor" is
 nothing but Writes that were serialised beforehand: of so many entries, so many of them under way at a time.
 ``of_floor`` holds a way against the fastest floor, round by round; the median counts. ``cpu_us`` is the
-client's own processor time for each entry, whatever else the machine does.
+client's own processor time for each entry, whatever else the machine does. A switch is a machine of its own:
+it has one half of the processors, and each way the other, so that none slows the switch by its own work.
 
 The program is ours, with the size of its IPv4 flow table raised to what is inserted (in the compiled JSON and
 the P4Info; 65,536 as compiled).
@@ -113,11 +114,19 @@ def running(kind: str) -> Iterator[Target]:
     command = [str(COMMANDS[kind]), "--device-id", "1", "--log-level", "warn", "--no-p4", "--"]
     command += ["--grpc-server-addr", address, "--cpu-port", "510", "--priority-queues", "8"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.sched_setaffinity(process.pid, halves()[0])
     try:
         yield Target("S1", address, 1)
     finally:
         process.kill()
         process.wait()
+
+
+def halves() -> tuple[set[int], set[int]]:
+    """Return the processors of the switch, and of its client; the same, where there is but one."""
+    all_of = sorted(os.sched_getaffinity(0))
+    half = len(all_of) // 2
+    return set(all_of[:half] or all_of), set(all_of[half:])
 
 
 async def leveller(target: Target, made: p4src.Program, entries: int) -> Stopwatch:
@@ -210,6 +219,7 @@ async def floor(target: Target, made: p4src.Program, entries: int, batch: int, u
 
 def once(way: str, target: Target, made: p4src.Program, entries: int) -> None:
     """Run one way in this process and print its seconds and its memory."""
+    os.sched_setaffinity(0, halves()[1])
     name, *numbers = way.split()
     before = resident()
     if way == WARM:

@@ -27,7 +27,7 @@ from controlplane.southbound.status import Outcome, Result
 _REVIEW_S = (0.2, 5.0)
 """Pause before another look at rows without room: where a table took more than last time, and else."""
 
-_UNDER_WAY = 3
+_UNDER_WAY = 6
 """Writes of one phase that a switch has at a time: others while we make the next (``bench/write.py``)."""
 
 _ROUNDS = 3

@@ -6,6 +6,7 @@ from controlplane.southbound import Desired, Fabric, FlowEntry, GroupLevel, Resu
 from controlplane.southbound.diff import Change
 from controlplane.southbound.encode import MAX_UPDATES, Encoder
 from controlplane.southbound.tables import Call
+from controlplane.southbound.writer import _UNDER_WAY
 from tests.controlplane.southbound.helpers import PROGRAM, connected, flow, flow_key
 from tests.controlplane.southbound.proxy import Proxy
 
@@ -24,19 +25,21 @@ async def test_the_next_writes_are_made_while_the_switch_works_on_the_last(switc
         history.append("arrived")
         return write
 
-    flows = {flow(number): FlowEntry(1, number) for number in range(1, 8 * MAX_UPDATES + 1)}
+    flows = {flow(number): FlowEntry(1, number) for number in range(1, 12 * MAX_UPDATES + 1)}
     async with Proxy(switch) as proxy, Fabric([proxy.target()], PROGRAM) as fabric:
         await connected(fabric)
         await fabric.apply({"S1": Desired(setup, {}, {1: GroupLevel(3)})})
         monkeypatch.setattr(Encoder, "encoded", noted)
         proxy.change_write, proxy.delay_s = arrived, 0.1
         outcome = (await fabric.apply({"S1": Desired(setup, flows, {1: GroupLevel(3)})}))["S1"]
-        assert (outcome.result, outcome.updates) == (Result.APPLIED, 8 * MAX_UPDATES)
+        assert (outcome.result, outcome.updates) == (Result.APPLIED, 12 * MAX_UPDATES)
         assert fabric.held("S1").flows == flows
     made_by = [history[:at].count("made") for at, event in enumerate(history) if event == "arrived"]
-    assert made_by[0] == 3 * MAX_UPDATES, "by the time that the first is passed on, two more are made"
-    assert all(made <= (number + 4) * MAX_UPDATES for number, made in enumerate(made_by)), "and not all"
-    assert proxy.most_under_way == 3
+    assert made_by[0] == _UNDER_WAY * MAX_UPDATES, "by the time that the first is passed on, others are made"
+    assert all(made <= (number + _UNDER_WAY + 1) * MAX_UPDATES for number, made in enumerate(made_by)), (
+        "and not all"
+    )
+    assert proxy.most_under_way == _UNDER_WAY
 
 
 async def test_it_is_read_back_only_when_all_writes_have_been_answered(switch, setup, stranger, onlooker):

@@ -28,7 +28,7 @@ async def test_dependent_updates_death_in_the_middle_leaves_the_old_ranking_whol
         async def dying_write(self, updates):
             nonlocal writes
             writes += 1
-            if writes == 3:
+            if writes >= 3:
                 raise SwitchError("killed here")
             return await write(self, updates)
 
