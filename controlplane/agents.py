@@ -2,9 +2,9 @@
 
 Each stream is a task of its own with a bounded queue towards its agent, so that an agent that is slow, silent
 or gone costs nobody else anything: what does not fit its queue is dropped and counted, what it sends too fast
-waits in its own connection (HTTP/2 flow control), and a peer that stops answering pings is cut off. What an
-agent may say is bound to the addresses it said Hello with, and an address belongs to one host at a time. By
-TLS, every agent shows a certificate, and host and addresses must be in it.
+waits in its own connection (HTTP/2 flow control), however many streams it opens for it, and a peer that stops
+answering pings is cut off. What an agent may say is bound to the addresses it said Hello with, and an address
+belongs to one host at a time. By TLS, every agent shows a certificate, and host and addresses must be in it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import contextlib
 import ipaddress
 import socket
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ import structlog
 from leveller_proto import agent_pb2, agent_pb2_grpc
 
 from controlplane import certificates
+from controlplane.pace import Pace
 from controlplane.reports import HostAddress, HostReport, decode, decode_addresses, size
 from leveller import unix_sockets
 from leveller.errors import UserError
@@ -38,7 +40,12 @@ MIN_GAP_S = 0.001
 ITEM_GAP_S = 0.0001
 """... and the things in them (jobs, flows, durations) no faster than this: large reports cost as much."""
 BURST_S = 1.0
+HELLO_GAP_S = 0.05
+"""... and a Hello costs as much of that: a handshake, a stream, and a walk through all hosts."""
+LINE_GAP_S, LINE_BURST_S = 10.0, 60.0
+"""The log says no more often than that, on the average, that a host's agent has come or gone."""
 MAX_HOSTS = 16384
+MAX_HOST_NAME = 256
 MAX_VERSION = 64
 
 _OPTIONS = (
@@ -68,10 +75,21 @@ class Handlers:
 
 
 @dataclass(eq=False)
+class _Account:
+    """What a host has cost of late, over all its streams."""
+
+    words: Pace = field(default_factory=lambda: Pace(BURST_S))
+    lines: Pace = field(default_factory=lambda: Pace(LINE_BURST_S))
+    unsaid: int = 0
+    """Lines that were too many."""
+
+
+@dataclass(eq=False)
 class _Stream:
     """One agent's open stream."""
 
     host: str
+    account: _Account
     addresses: frozenset[HostAddress]
     version: str
     task: asyncio.Task[None] | None = None
@@ -113,6 +131,7 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
             protocol_version=PROTOCOL_VERSION, controller=name, report_interval_ns=report_interval_ns
         )
         self._streams: dict[str, _Stream] = {}
+        self._accounts: OrderedDict[str, _Account] = OrderedDict()  # the latest last
         self._claims: dict[str, frozenset[HostAddress]] = {}
         self._known: set[str] = set()
         """Hosts that have reported and are not forgotten: their claims outlive their streams."""
@@ -205,13 +224,20 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         except (TimeoutError, StopAsyncIteration):
             await self._refuse(context, peer, grpc.StatusCode.DEADLINE_EXCEEDED, "no Hello came")
             return
+        account = self._account(peer if names else first.hello.host[:MAX_HOST_NAME])
+        if account.words.wait_s > HELLO_TIMEOUT_S:
+            await self._refuse(context, peer, grpc.StatusCode.RESOURCE_EXHAUSTED, "it connects too often")
+            return
+        account.words.spend(HELLO_GAP_S)
+        while wait_s := account.words.wait_s:  # noqa: ASYNC110 - no event tells of a time
+            await asyncio.sleep(wait_s)  # and others of its streams may have spent more by then
         if first.WhichOneof("body") != "hello":
             await self._refuse(
                 context, peer, grpc.StatusCode.INVALID_ARGUMENT, "the first message is no Hello"
             )
             return
         try:
-            stream = self._admit(first.hello, names)
+            stream = self._admit(first.hello, names, account)
         except _AdmissionError as error:
             await self._refuse(context, peer, error.code, str(error))
             return
@@ -224,14 +250,33 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
             task.cancel()
             await asyncio.wait([task])
             if not task.cancelled() and task.exception() is not None:
-                self._log.warning("stream broke", host=stream.host, error=repr(task.exception()))
+                self._say(account, "stream broke", host=stream.host, error=repr(task.exception()))
             if self._streams.get(stream.host) is stream:
                 del self._streams[stream.host]
                 if stream.host not in self._known:
                     del self._claims[stream.host]
-                self._log.info("agent gone", host=stream.host)
+                self._say(account, "agent gone", host=stream.host)
 
-    def _admit(self, hello: agent_pb2.Hello, names: Names | None) -> _Stream:
+    def _account(self, who: str) -> _Account:
+        """Return the account of a host, or a certificate's; of those that are too many the oldest goes."""
+        account = self._accounts.setdefault(who, _Account())
+        self._accounts.move_to_end(who)
+        if len(self._accounts) > MAX_HOSTS:
+            self._accounts.popitem(last=False)
+        return account
+
+    def _say(self, account: _Account, event: str, **more: object) -> None:
+        """Log that something has become of an agent, unless there was too much of that."""
+        if account.lines.wait_s:
+            account.unsaid += 1
+            return
+        account.lines.spend(LINE_GAP_S)
+        if account.unsaid:
+            more["lines_left_out"] = account.unsaid
+            account.unsaid = 0
+        self._log.info(event, **more)
+
+    def _admit(self, hello: agent_pb2.Hello, names: Names | None, account: _Account) -> _Stream:
         """Make a stream of a Hello, and claim its addresses. A host that is connected already is replaced.
 
         ``names``: whom its certificate is for, where it has one.
@@ -242,14 +287,14 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
                 f"protocol version {hello.protocol_version}; this controller speaks {PROTOCOL_VERSION}",
             )
         host = hello.host
-        if not (0 < len(host) <= 256 and host.isprintable()):
+        if not (0 < len(host) <= MAX_HOST_NAME and host.isprintable()):
             raise _AdmissionError(grpc.StatusCode.INVALID_ARGUMENT, "a Hello without a host name")
         try:
             addresses = decode_addresses(hello.addresses)
         except ValueError as error:
             raise _AdmissionError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
         if names is not None:
-            addresses = self._certified(host, addresses, names)
+            host, addresses = self._certified(host, addresses, names)
         for other, claimed in self._claims.items():
             if other != host and addresses & claimed:
                 taken = ", ".join(sorted(map(str, addresses & claimed)))
@@ -264,16 +309,20 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
         if before is not None and before.task is not None:
             before.task.cancel()
         version = "".join(filter(str.isprintable, hello.version[:MAX_VERSION]))
-        stream = self._streams[host] = _Stream(host, addresses, version)
+        stream = self._streams[host] = _Stream(host, account, addresses, version)
         self._claims[host] = addresses
-        self._log.info("agent connected", host=host, addresses=sorted(map(str, addresses)))
+        self._say(account, "agent connected", host=host, addresses=sorted(map(str, addresses)))
         return stream
 
     def _certified(
         self, host: str, addresses: frozenset[HostAddress], names: Names
-    ) -> frozenset[HostAddress]:
-        """Return those of ``addresses`` that the certificate has; of the others nothing will be believed."""
-        if not names.is_host(host):
+    ) -> tuple[str, frozenset[HostAddress]]:
+        """Return the host as its certificate spells it, and those of ``addresses`` that it has.
+
+        Of the others nothing will be believed.
+        """
+        spelled = names.host(host)
+        if spelled is None:
             raise _AdmissionError(
                 grpc.StatusCode.PERMISSION_DENIED,
                 f"it claims to be host {host}, but its certificate is for {names}",
@@ -284,13 +333,13 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
                 raise _AdmissionError(
                     grpc.StatusCode.PERMISSION_DENIED, f"its certificate has none of its addresses, {outside}"
                 )
-            self._handlers.on_refused(host, f"it claims {outside}, which its certificate does not have")
-        return certified
+            self._handlers.on_refused(spelled, f"it claims {outside}, which its certificate does not have")
+        return spelled, certified
 
     async def _receive(self, stream: _Stream, requests: AsyncIterator[agent_pb2.AgentMessage]) -> None:
         """Take in what an agent sends until it stops."""
         reported = False
-        allowed_s = 0.0
+        words = stream.account.words
         async for message in requests:
             cost_s = MIN_GAP_S
             match message.WhichOneof("body"):
@@ -309,9 +358,8 @@ class AgentServer(agent_pb2_grpc.AgentsServicer):
                     self._handlers.on_probe_sent(stream.host, message.probe_sent.probe, error)
                 case other:
                     self._handlers.on_refused(stream.host, f"an unexpected message: {other}")
-            now_s = time.monotonic()
-            allowed_s = max(allowed_s, now_s - BURST_S) + cost_s
-            await asyncio.sleep(max(allowed_s - now_s, 0.0))
+            words.spend(cost_s)
+            await asyncio.sleep(words.wait_s)
 
     async def _refuse(self, context: _Context, peer: str, code: grpc.StatusCode, why: str) -> None:
         self._handlers.on_refused(peer, why)

@@ -43,6 +43,7 @@ class _Files:
     def __init__(self, tls: TlsSection) -> None:
         self._tls = tls
         self._read: list[tuple[int, int]] = []
+        self._said = ""
         self._log = structlog.get_logger("controlplane.agents")
 
     def read(self) -> grpc.ServerCertificateConfiguration:
@@ -57,10 +58,15 @@ class _Files:
     def changed(self) -> grpc.ServerCertificateConfiguration | None:
         """Return them where they have changed and can be used; gRPC asks at every connection."""
         try:
-            return self.read() if self._stamps() != self._read else None
+            new = self.read() if self._stamps() != self._read else None
         except (UserError, OSError) as error:
-            self._log.warning("new certificates cannot be used; the old ones stay", reason=str(error))
+            # As long as a file is missing, every handshake comes here: anybody can make many.
+            if str(error) != self._said:
+                self._said = str(error)
+                self._log.warning("new certificates cannot be used; the old ones stay", reason=self._said)
             return None
+        self._said = ""
+        return new
 
     def _stamps(self) -> list[tuple[int, int]]:
         found = [path.stat() for path in (self._tls.cert, self._tls.key, self._tls.ca)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import grpc
@@ -57,7 +57,7 @@ async def ask(switch: SwitchSection, deadline_s: float) -> Asked:
     try:
         await _Questions(switch, p4r_grpc.P4RuntimeStub(channel), asked, deadline_s).put()
         if asked.reached:
-            await _ask_gnmi(switch, channel, asked)
+            await _ask_gnmi(switch, channel, asked, deadline_s)
     except grpc.aio.AioRpcError as error:
         asked.said.append(_unanswered(switch, error, deadline_s))
     finally:
@@ -77,17 +77,20 @@ class _Questions:
         self._asked, self._deadline_s = asked, deadline_s
 
     async def put(self) -> None:
-        await self._ask_pipeline()
-        self._asked.reached = True
+        self._asked.reached = await self._ask_pipeline()
         if self._asked.info is not None:
             await self._ask_traffic(self._asked.info)
 
-    async def _ask_pipeline(self) -> None:
+    async def _ask_pipeline(self) -> bool:
+        """Return whether the switch is, or may be, the device that it is asked as."""
         request = _Get(device_id=self._switch.device_id, response_type=_Get.P4INFO_AND_COOKIE)
         tried = True
         try:
             reply = await self._stub.GetForwardingPipelineConfig(request, timeout=self._deadline_s)
         except grpc.aio.AioRpcError as error:
+            if error.code() == grpc.StatusCode.NOT_FOUND:
+                await self._find_other_device(_details(error))
+                return False
             if error.code() != grpc.StatusCode.FAILED_PRECONDITION:  # which is: no pipeline yet
                 raise
             tried = False
@@ -101,23 +104,40 @@ class _Questions:
         if nothing and await self._has_pipeline(_NOBODY) is False:
             self._asked.any_device = True
             await self._find_device(tried=tried)
+        return True
+
+    async def _find_other_device(self, details: str) -> None:
+        """Find out which device a switch is that is not ours, as ``details`` say."""
+        there = await self._ask_likely()
+        self._differs(f"NOT_FOUND ({details})", [device for device, has in there if has is not None])
 
     async def _find_device(self, *, tried: bool) -> None:
         """Find out whether a switch that does not mind being asked as any device is another.
 
         ``tried``: it answers as bmv2 does for a device that it was to push to and could not; a Read ends it.
         """
-        there = await asyncio.gather(*(self._has_pipeline(device) for device in _LIKELY))
-        found = [device for device, has in zip(_LIKELY, there, strict=True) if has]
+        found = [device for device, has in await self._ask_likely() if has]
         ours = self._switch.device_id
-        mend = f"mend switches.device_id = {ours}"
         if found:
-            what = f"device {ours} has no pipeline, but there is one in device {', '.join(map(str, found))}"
+            there = ", ".join(map(str, found))
+            self._differs(f"device {ours} has no pipeline, but there is one in device {there}", found)
         elif tried:
             what = f"a push to device {ours} has failed: it is another device, or the program was no good"
-            mend += ", and start the switch anew"
+            self._differs(what, [], ", and start the switch anew")
+
+    async def _ask_likely(self) -> list[tuple[int, bool | None]]:
+        """Return each of the likely devices, and what `_has_pipeline` says of it."""
+        there = await asyncio.gather(*(self._has_pipeline(device) for device in _LIKELY))
+        return list(zip(_LIKELY, there, strict=True))
+
+    def _differs(self, what: str, devices: Sequence[int], more: str = "") -> None:
+        """Say that the switch is another device than it is thought to be: one of ``devices``."""
+        ours = self._switch.device_id
+        if 0 in devices:
+            mend = f"start it with --device-id {ours}: ids are from 1 on"
         else:
-            return
+            right = " or ".join(map(str, devices)) or "the switch's own"
+            mend = f"switches.device_id is {ours}; set it to {right}{more}"
         self._asked.said.append(Finding(self._switch.name, "device", what, mend))
 
     async def _has_pipeline(self, device: int) -> bool | None:
@@ -144,8 +164,13 @@ class _Questions:
         self._asked.traffic = traffic
 
 
+def _details(error: grpc.aio.AioRpcError) -> str:
+    """Return what came with ``error``, on one line."""
+    return " ".join((error.details() or "no reason given").split())
+
+
 def _unanswered(switch: SwitchSection, error: grpc.aio.AioRpcError, deadline_s: float) -> Finding:
-    details = " ".join((error.details() or "").split())
+    details = _details(error)
     match error.code():
         case grpc.StatusCode.UNAVAILABLE:
             mend = "start it, or mend switches.address"
@@ -155,18 +180,28 @@ def _unanswered(switch: SwitchSection, error: grpc.aio.AioRpcError, deadline_s: 
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             what = f"{switch.address} gave no answer in {deadline_s:g} s"
             return Finding(switch.name, "connection", what, "see why it hangs")
+        case grpc.StatusCode.UNIMPLEMENTED:
+            what = f"{switch.address} is a gRPC server without P4Runtime ({details})"
+            return Finding(switch.name, "connection", what, "set switches.address to the switch's P4Runtime")
         case code:
-            mend = f"mend switches.device_id = {switch.device_id}, or see the switch's log"
-            return Finding(switch.name, "device", f"{code.name} ({details or 'no reason given'})", mend)
+            mend = f"see the switch's log, and that switches.device_id = {switch.device_id} is its own"
+            return Finding(switch.name, "device", f"{code.name} ({details})", mend)
 
 
-async def _ask_gnmi(switch: SwitchSection, channel: grpc.aio.Channel, asked: Asked) -> None:
+async def _ask_gnmi(
+    switch: SwitchSection, channel: grpc.aio.Channel, asked: Asked, deadline_s: float
+) -> None:
     """Ask gNMI, which Stratum serves beside P4Runtime, for ports and queues; many switches have none."""
     client = GNMIClient(switch.address)
     await client.open(channel=channel)
     try:
-        ports = {int(update.value) for update in await client.get(_PORTS)}
-        queues = {int(update.value) for update in await client.get(_QUEUES)}
+        async with asyncio.timeout(deadline_s):
+            ports = {int(update.value) for update in await client.get(_PORTS)}
+            queues = {int(update.value) for update in await client.get(_QUEUES)}
+    except TimeoutError:
+        what = f"gNMI gave no answer in {deadline_s:g} s: what it knows of ports and queues was not seen"
+        asked.said.append(Note(switch.name, "port map", what))
+        return
     except (GNMIClientError, TypeError, ValueError):
         return
     finally:

@@ -149,6 +149,8 @@ class CountersSection(Section):
     """The part of its iterations that a job may leave untold, by its bytes, before it is flagged."""
     min_iterations: int = Field(default=20, ge=5)
     """It is judged over so many iterations by its bytes."""
+    enforce: bool = True
+    """What a job left untold counts for R; else it is only shown."""
 
 
 class LevelsSection(Section):
@@ -252,6 +254,11 @@ class Config(Section):
         # P4Runtime's device ids are each server's own: every Stratum may be 1.
         openflow = [switch.device_id for switch in self.switches if switch.protocol == "openflow"]
         unique("switches.device_id", openflow)
+        servers = (self.controller.listen, self.controller.http)
+        if self.openflow.listen in servers and not self.openflow.listen.endswith(":0"):
+            raise ValueError(
+                f"openflow.listen and the controller's are both {self.openflow.listen}; give another"
+            )
         self._cables_lead_somewhere()
         unique("jobs.id", [job.id for job in self.jobs])
         highest = max(*self.levels.queues, self.levels.control_queue)
@@ -277,6 +284,13 @@ class Config(Section):
                         f"the cable of {switch.name} to {cable.peer}:{cable.peer_port} leads to no port of a"
                         " P4 switch; name one of switches.ports"
                     )
+                if cable.peer_port in peer.host_ports:
+                    raise ValueError(
+                        f"the cable of {switch.name} leads to {cable.peer}:{cable.peer_port}, which is among"
+                        f" host_ports of {cable.peer}; remove it there"
+                    )
+        ends = [f"{cable.peer}:{cable.peer_port}" for switch in self.switches for cable in switch.cables]
+        unique("switches.cables.peer_port", ends)
 
     def behind(self) -> dict[Link, Link]:
         """Return (switch, ingress port) -> OpenFlow switch's port that leads there; see `paths.path_of`."""

@@ -5,6 +5,7 @@ Pure. A flow is counted where it enters the fabric: by the first switch on its p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 from controlplane.config import Config
@@ -12,6 +13,7 @@ from controlplane.groups import Placement
 from controlplane.model import FiveTuple, Path
 from controlplane.plausibility import Plausibility, Sample, Tally, Verdict
 from controlplane.profiling import Profiler, State
+from controlplane.reports import HostAddress
 
 PROMPT_NS = 250_000_000
 """A reading tells of an iteration that the job told of so long before, and no longer."""
@@ -28,7 +30,8 @@ class Counting:
         self._able = {switch.name for switch in config.switches if switch.protocol == "p4runtime"}
         self._plausibility = Plausibility(config.counters.tolerance, config.counters.min_iterations)
         self._tally = Tally()
-        self._owners: dict[FiveTuple, str] = {}
+        self._sources: dict[str, frozenset[HostAddress]] = {}
+        self._void: set[str] = set()
         self._flows: dict[str, dict[str, list[FiveTuple]]] = {}
         self._told_ns: dict[str, int] = {}
         self._profiled: set[str] = set()
@@ -71,7 +74,7 @@ class Counting:
         """
         self._sort_out()
         for switch, counts in readings.items():
-            self._tally.observe(switch, counts, self._owners)
+            self._tally.observe(switch, counts)
         for job in tuple(self._flows if jobs is None else jobs):
             switches = self._flows.get(job, {}).keys()
             if switches and job in done and switches <= readings.keys():
@@ -81,10 +84,11 @@ class Counting:
 
     def _look_at(self, job: str, sample: Sample, profiler: Profiler) -> None:
         told_ns = self._told_ns.pop(job, None)
-        if told_ns is not None and sample.now_ns - told_ns <= PROMPT_NS:
+        state = profiler.state(job)
+        prompt = told_ns is not None and sample.now_ns - told_ns <= PROMPT_NS
+        if prompt and (state is State.PROFILING or job in self._profiled):
             self._plausibility.alone(job, sample)
             self._profiled.add(job)
-        state = profiler.state(job)
         if state is State.PROFILING:
             return
         if job in self._profiled:
@@ -95,15 +99,37 @@ class Counting:
             else:
                 stable = bool(profiler.confidence(job))
                 self._plausibility.profiled(job, t_ideal_ns, stable=stable, window=self._window)
-        self._plausibility.check(job, sample)
+        elif self.verdict(job).t_ideal_ns != profiler.t_ideal_ns(job):
+            self._plausibility.void(job)  # it was profiled again, and nothing was read meanwhile
+        if not self._plausibility.check(job, sample):
+            self._void.add(job)
 
     def verdict(self, job: str) -> Verdict:
         """Return what is known of ``job``'s word."""
         return self._plausibility.verdict(job)
 
+    def sent(self, job: str) -> Mapping[HostAddress, int]:
+        """Return the bytes that were counted of the flows that ``job`` has, by source."""
+        sent: Counter[HostAddress] = Counter()
+        for flow, count in self._tally.of(job).items():
+            sent[flow.source] += count
+        return sent
+
+    def void(self, job: str) -> None:
+        """``job`` sends other bytes in an iteration from now on."""
+        self._plausibility.void(job)
+
+    def take_void(self) -> frozenset[str]:
+        """Return the jobs that are not checked any more, since the last call: to be profiled again."""
+        void, self._void = frozenset(self._void), set()
+        return void
+
     def restart(self, job: str) -> None:
-        """``job`` began anew."""
+        """``job`` began anew, or is gone."""
         self._plausibility.restart(job)
+        self._told_ns.pop(job, None)
+        self._profiled.discard(job)
+        self._void.discard(job)
 
     def _sort_out(self) -> None:
         """Find which switch counts which flow, of which job, where the placement is a new one."""
@@ -111,16 +137,22 @@ class Counting:
             return
         (placement, jobs), self._placed = self._placed, None
         groups = {group.id: group for group in placement.groups}
-        self._owners, self._flows = {}, {}
-        counted: set[tuple[str, FiveTuple]] = set()
+        self._flows = {}
+        owners: dict[tuple[str, FiveTuple], str] = {}
+        sources: dict[str, set[HostAddress]] = {}
         for flow, (group_id, _) in placement.flows.items():
             group = groups[group_id]
             switch = self._counts(group.path)
             if switch is not None:
-                self._owners[flow] = group.job
+                owners[switch, flow] = group.job
                 self._flows.setdefault(group.job, {}).setdefault(switch, []).append(flow)
-                counted.add((switch, flow))
-        self._tally.keep(counted, jobs)
+                sources.setdefault(group.job, set()).add(flow.source)
+        self._tally.place(owners)
+        before, self._sources = self._sources, {job: frozenset(of) for job, of in sources.items()}
+        for job in before.keys() & set(jobs):
+            if self._sources.get(job) != before[job] and self.verdict(job).checked:
+                self._plausibility.void(job)  # with more hosts, or fewer, each sends other bytes
+                self._void.add(job)
         self._plausibility.keep(jobs)
         self._told_ns = {job: told_ns for job, told_ns in self._told_ns.items() if job in jobs}
         self._profiled.intersection_update(jobs)

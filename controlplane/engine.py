@@ -18,7 +18,7 @@ from controlplane.desired import Builder
 from controlplane.flows import Flows
 from controlplane.groups import GroupKey, GroupTable, Placement
 from controlplane.int_report import IntReport
-from controlplane.measured import shares
+from controlplane.measured import shares, slack_us
 from controlplane.model import FiveTuple, Job, Levels
 from controlplane.origins import Origins
 from controlplane.paths import PathError, Paths, Probe
@@ -36,6 +36,8 @@ SETTLE_NS = 5 * 10**9
 """A restarted controller leaves the switches as they are until it has found the flows it knew, or so long."""
 _FREE_EVERY_NS = 10**9
 """How often numbers that are due to be free are looked for."""
+_LEAST_SHARE = 0.1
+"""Who tells of a job and sends less than this part of what its greatest sender sends is not pinned to it."""
 _REPROBE_NS = 10**9
 """A changed path makes all paths suspect, but no more often than this."""
 
@@ -117,7 +119,9 @@ class Engine:
         self._counting = Counting(config)
         self._builder = Builder(config)
         self._saved = saved
-        self._runs: dict[str, SavedJob] = {}
+        self._runs: dict[str, JobProgress] = {}
+        self._held: frozenset[str] = frozenset()
+        """The jobs that held the profiling level at the last step."""
         self._earlier_runs = dict(saved.jobs)
         self._placed_since_ns: dict[str, int] = {}
         self._awaited = set(saved.slots)
@@ -199,7 +203,11 @@ class Engine:
 
     def on_counters(self, readings: Readings, now_ns: int, jobs: Collection[str] | None = None) -> None:
         """Take in the flow counters of some switches, those of the flows of ``jobs`` or of all."""
-        done = {name: job.done for name, job in self._progress.jobs(now_ns).items() if not job.silent}
+        done = {
+            name: job.done
+            for name, job in self._progress.jobs(now_ns).items()
+            if job.has_source and not job.silent and job.pinned == bool(self._progress.pins(name))
+        }
         self._counting.observe(readings, done, self._profiler, now_ns, jobs)
 
     def suspect_paths(self, now_ns: int) -> None:
@@ -221,7 +229,7 @@ class Engine:
             for flow in change.closed:
                 self._paths.remove(flow)
         progress = self._progress.jobs(now_ns)
-        self._note_runs(progress)
+        self._note_runs(now_ns, progress)
         placement, components = self._place(now_ns, progress)
         settling = self._settling(now_ns, placement)
         profiling = frozenset() if settling else self._profile(now_ns, progress, components)
@@ -261,17 +269,53 @@ class Engine:
             slots=self._groups.slot_numbers(),
         )
 
-    def _note_runs(self, progress: Mapping[str, JobProgress]) -> None:
-        """Void what was measured of a job that started anew under its old id, even while we were down."""
-        runs: dict[str, SavedJob] = {}
+    def _note_runs(self, now_ns: int, progress: Mapping[str, JobProgress]) -> None:
+        """Void what was measured of a job that started anew under its old id, even while we were down.
+
+        And what it sends in an iteration, where it goes on in another size or from other hosts.
+        """
+        before, self._runs = self._runs, dict(progress)
+        for gone in before.keys() - progress.keys():
+            self._counting.restart(gone)
         for name, job in progress.items():
-            t0_unix_ns = job.t0_ns + self._unix_offset_ns
-            run = self._runs.get(name) or self._earlier_runs.pop(name, None)
-            if run and t0_unix_ns > run.t0_unix_ns + SAME_START_NS and job.iterations < run.iterations:
-                self._profiler.restart(name)
+            run, saved = before.get(name), self._earlier_runs.pop(name, None)
+            if run is None:
                 self._counting.restart(name)
-            runs[name] = SavedJob(t0_unix_ns, job.iterations, None)
-        self._runs = runs
+                t0_ns, iterations = (
+                    (saved.t0_unix_ns - self._unix_offset_ns, saved.iterations) if saved else (0, 0)
+                )
+            elif run.pinned == job.pinned and set(run.tellers) <= set(job.tellers):
+                t0_ns, iterations = run.t0_ns, run.iterations
+            else:  # somebody else's word: it compares with nothing
+                t0_ns, iterations = 0, 0
+            if job.t0_ns > t0_ns + SAME_START_NS and job.iterations < iterations:
+                self._profiler.restart(name, now_ns)
+                self._counting.restart(name)
+                self._progress.pin(name, ())
+            elif run and run.pinned and (not job.pinned or 0 < run.world_size != job.world_size > 0):
+                self._counting.void(name)
+                self._profiler.again(name, now_ns)
+        for name in self._counting.take_void():
+            self._profiler.again(name, now_ns)
+
+    def _pin(self, job: JobProgress) -> None:
+        """Ask none but the hosts that told of ``job`` while it was profiled from now on.
+
+        Those it was pinned to before go on alone while there are any. Others have to send like it, as far as
+        anybody who tells of it was counted to send at all.
+        """
+        hosts = self._progress.pins(job.id) & set(job.tellers)
+        if not hosts:
+            sent: dict[str, int] = {}
+            origins = {flow.source: known.host for flow, known in self._flows.known.items()}
+            for source, count in self._counting.sent(job.id).items():
+                if source in origins:
+                    sent[origins[source]] = sent.get(origins[source], 0) + count
+            least = _LEAST_SHARE * max(sent.values(), default=0)
+            hosts = frozenset(name for name in job.tellers if sent.get(name, 0) > least) or frozenset(
+                job.tellers
+            )
+        self._progress.pin(job.id, hosts)
 
     def _place(
         self, now_ns: int, progress: Mapping[str, JobProgress]
@@ -312,7 +356,11 @@ class Engine:
         }
         given = {name: ns for name in progress if (ns := self._config.t_ideal_ns(name)) is not None}
         self._profiler.step(now_ns, progress, given, ready, components)
-        return self._profiler.profiling()
+        held, self._held = self._held, self._profiler.profiling()
+        for name in (held - self._held) & progress.keys():
+            if progress[name].has_source and self._profiler.state(name) is State.MEASURED:
+                self._pin(progress[name])
+        return self._held
 
     def _is_new(self, job: str, now_ns: int) -> bool:
         """Say whether ``job`` still has time to show its first iteration."""
@@ -330,19 +378,21 @@ class Engine:
         states: dict[str, str] = {}
         notes: dict[str, str] = {}
         verdicts: dict[str, Verdict] = {}
+        enforce = self._config.counters.enforce
         for name, job in progress.items():
             verdict = verdicts[name] = self._counting.verdict(name)
+            untold = verdict.untold if enforce else 0
             measured_ns = self._profiler.t_ideal_ns(name)
             ideal[name] = self._config.t_ideal_ns(name) if measured_ns is None else measured_ns
-            if measured_ns is not None:
+            if measured_ns is not None and measured_ns == verdict.t_ideal_ns:
                 ideal[name] = max(measured_ns, round(verdict.iteration_ns))
             new = self._is_new(name, now_ns)
-            rate = job.rate(ideal[name], now_ns, new=new, untold=verdict.untold)
+            rate = job.rate(ideal[name], now_ns, new=new, untold=untold)
             measured = shares(None if verdict.flagged else job.timing, ideal[name])
             intensity = self._config.intensity(name)
             if not intensity and not self._config.policy.order:
                 intensity = measured.intensity(job.world_size)
-            jobs[name] = Job(name, rate, job.iterations + verdict.untold, intensity, *measured)
+            jobs[name] = Job(name, rate, job.iterations + untold, intensity, *measured)
             states[name] = self._state(job, new)
             if states[name] == "silent":
                 notes[name] = "its hosts have stopped reporting; R stands still"
@@ -350,7 +400,8 @@ class Engine:
                 why = "no progress source" if job.no_source else "its log shows no iteration"
                 notes[name] = f"{why}, so it goes last"
             elif verdict.flagged:
-                notes[name] = f"its report is not used: {verdict.flagged}"
+                use = "not used" if enforce else "doubtful"
+                notes[name] = f"its report is {use}: {verdict.flagged}"
             elif job.hung:
                 notes[name] = "its hosts say that it hangs"
             elif ideal[name] is None:
@@ -377,10 +428,10 @@ class Engine:
         if self._config.levels.slack_us != "measured":
             return {}
         return {
-            name: slack_us
+            name: slack
             for name, job in jobs.items()
             if not (name in profiling or job.verdict.flagged or job.progress.silent)
-            and (slack_us := job.progress.slack_ns // 1_000_000 * 1_000)
+            and (slack := slack_us(job.progress.slack_ns, job.t_ideal_ns or job.progress.fastest_ns))
         }
 
     def _state(self, job: JobProgress, new: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from controlplane.ports import MAX_OPENFLOW_PORT
+from leveller.config import LONGEST_VALUE
 
 MAX_LEVELS = 8
 """A switch port has at most eight queues, and two levels never share one."""
@@ -19,8 +20,10 @@ def _address(text: str) -> str:
     """Check ``HOST:PORT`` (an IPv6 host in brackets)."""
     host, colon, port = text.rpartition(":")
     bare = ":" in host and not (host.startswith("[") and host.endswith("]"))
-    if bare or not (colon and host and port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise ValueError(f"{text!r} is not HOST:PORT, such as '127.0.0.1:9559'")
+    number = re.fullmatch("[0-9]{1,5}", port)
+    if bare or re.search(r"\s", text) or not (colon and host and number and int(port) <= 65535):
+        shown = text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+        raise ValueError(f"{shown!r} is not HOST:PORT, such as '127.0.0.1:9559'")
     return text
 
 
@@ -38,6 +41,8 @@ def _name(text: str) -> str:
 def _mac(text: str) -> str:
     if not re.fullmatch(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}", text):
         raise ValueError(f"{text!r} is not a MAC address, such as '02:00:00:00:00:01'")
+    if int(text[:2], 16) & 1:
+        raise ValueError(f"{text!r} is a group's address; give that of one interface: its first byte is even")
     return text.lower()
 
 
@@ -50,8 +55,10 @@ def known(text: str, among: Iterable[str]) -> str:
 
 def _network(value: object) -> object:
     """Read text here, since pydantic would name both kinds of network in what it says of it."""
-    if not isinstance(value, str):
+    if isinstance(value, IPv4Network | IPv6Network):
         return value
+    if not isinstance(value, str) or "%" in value:  # a number would be an address, and a zone is this host's
+        raise ValueError(f"{value!r} is not a network, such as '10.0.2.0/24'")
     try:
         return ip_network(value)
     except ValueError as error:
@@ -75,7 +82,11 @@ Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Microseconds = Annotated[int, Field(ge=0, lt=2**32)]
 Queue = Annotated[int, Field(ge=0, lt=MAX_LEVELS)]
 Dscp = Annotated[int, Field(ge=0, lt=64)]
-Port = Annotated[int, Field(ge=0, le=MAX_OPENFLOW_PORT)]
+_PORTS = Field(ge=0, le=MAX_OPENFLOW_PORT)
+Port = Annotated[int, Field(strict=True), _PORTS]
 """Which of them a switch has depends on what it runs: see `controlplane.ports`."""
+PortKey = Annotated[int, _PORTS]
+"""The same as a key, which TOML has as text."""
+Interface = Annotated[str, Field(min_length=1, max_length=15)]
 JobId = Annotated[str, Field(min_length=1, max_length=256)]
 Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]

@@ -11,6 +11,11 @@ from typing import NamedTuple
 
 from controlplane.reports import Timing
 
+MOST_SLACK = 0.5
+"""The part of an iteration alone that a burst may wait at most."""
+MAX_SLACK_US = 2**32 - 1
+"""The data plane's field has 32 bits."""
+
 
 class Shares(NamedTuple):
     """Seconds of an iteration alone; 0: unknown."""
@@ -45,6 +50,15 @@ def slack_ns(timing: Timing | None, before_ns: int) -> int:
     if timing is None or timing.slack_ns is None or not timing.slack_confirmed:
         return before_ns
     return timing.slack_ns // timing.bursts if timing.bursts else 0
+
+
+def slack_us(slack_ns: int, iteration_ns: float | None) -> int:
+    """Return the slack to install, in whole milliseconds; 0 where an iteration's time is not known.
+
+    No more than half of an iteration alone, whatever is told, nor than switches have room for.
+    """
+    longest_us = min(round(MOST_SLACK * (iteration_ns or 0) / 1000), MAX_SLACK_US)
+    return min(slack_ns // 1000, longest_us) // 1000 * 1000
 
 
 def _two_digits(value: float) -> float:

@@ -19,6 +19,8 @@ Choices that the paper leaves open:
   ``min_s`` at least: the switches' counters are read meanwhile (`controlplane.plausibility`).
 - How sure that is, is said (`Profiler.confidence`): 1 for a given T_ideal, what the spread of those that
   agree makes of it for a measured one, 0 where the fastest had to do.
+- Where others contend, a job's next turn begins `REST` times its last one after that at the earliest, even
+  when it begins anew under its id: else starting anew each time would keep the others from the top level.
 - A job whose log is not found has its turn too while it is new (``max_s`` from when its flows are placed),
   since only then can it be expected to write one.
 """
@@ -33,6 +35,9 @@ from random import Random
 from controlplane.config import ProfilingSection
 from controlplane.progress import Iteration
 from leveller.robust import agreeing, estimate
+
+REST = 10
+"""A job leaves the profiling level to those that it contends with for so many times its last turn."""
 
 
 class State(StrEnum):
@@ -72,6 +77,8 @@ class Profiler:
         self._saved_ns = dict(saved_ns or {})
         self._jobs: dict[str, _Job] = {}
         self._turns = 0
+        self._rests_ns: dict[str, int] = {}
+        """Until when jobs that had a turn leave the next to others, those that are gone included."""
 
     def step(
         self,
@@ -91,6 +98,7 @@ class Profiler:
         for job in self._jobs.values():
             if job.state is State.MEASURED and job.due_ns is not None and now_ns >= job.due_ns:
                 self._wait(job)
+        self._rests_ns = {name: until_ns for name, until_ns in self._rests_ns.items() if now_ns < until_ns}
         for component in components:
             members = sorted((self._jobs[name].turn, name) for name in component if name in self._jobs)
             self._step_component(now_ns, [name for _, name in members], ready)
@@ -110,15 +118,24 @@ class Profiler:
             stable = agreeing(state.samples[1 - 2 * window :], window, self._settings.tolerance)
             if stable:
                 measured = estimate(stable)
+                self._rest(job, now_ns)
                 self._done(state, round(measured.value), now_ns, measured.confidence)
                 return True
             if len(state.samples) >= self._settings.max_iterations:
+                self._rest(job, now_ns)
                 self._done(state, min(state.samples), now_ns, 0.0)
                 return True
         return False
 
-    def restart(self, job: str) -> None:
+    def again(self, job: str, now_ns: int) -> None:
+        """Measure ``job`` again at its next turn: what was measured goes on to count until then."""
+        state = self._jobs.get(job)
+        if state is not None and state.state is State.MEASURED and state.due_ns is not None:
+            state.due_ns = now_ns
+
+    def restart(self, job: str, now_ns: int) -> None:
         """``job`` began anew: what was measured of it is void."""
+        self._rest(job, now_ns)
         self._jobs.pop(job, None)
         self._saved_ns.pop(job, None)
 
@@ -144,6 +161,7 @@ class Profiler:
     def _take_in(self, now_ns: int, jobs: Iterable[str], given_ns: Mapping[str, int]) -> None:
         names = dict.fromkeys(jobs)
         for gone in self._jobs.keys() - names.keys():
+            self._rest(gone, now_ns)
             del self._jobs[gone]
         for name in names:
             if name in self._jobs:
@@ -162,6 +180,7 @@ class Profiler:
         for name in members:
             job = self._jobs[name]
             if job.state is State.PROFILING and name not in ready:
+                self._rest(name, now_ns)
                 self._wait(job)
                 active.remove(job)
         active.sort(key=lambda job: (job.since_ns, job.turn))
@@ -169,6 +188,7 @@ class Profiler:
             job.state = State.WAITING
         if active and now_ns - active[0].since_ns >= self._settings.max_s * 1e9:
             job = active.pop(0)
+            self._rest(next(name for name in members if self._jobs[name] is job), now_ns)
             measured = bool(job.samples)
             self._done(
                 job, min(job.samples, default=job.t_ideal_ns), now_ns, 0.0 if measured else job.confidence
@@ -176,10 +196,17 @@ class Profiler:
         if not active:
             for name in members:
                 job = self._jobs[name]
-                if job.state is State.WAITING and name in ready:
+                rests = len(members) > 1 and name in self._rests_ns
+                if job.state is State.WAITING and name in ready and not rests:
                     job.state, job.since_ns = State.PROFILING, now_ns
                     job.samples.clear()
                     break
+
+    def _rest(self, name: str, now_ns: int) -> None:
+        """Note for how long ``name`` leaves its next turn to others, as its present one ends."""
+        job = self._jobs.get(name)
+        if job is not None and job.state is State.PROFILING:
+            self._rests_ns[name] = now_ns + REST * (now_ns - job.since_ns)
 
     def _wait(self, job: _Job) -> None:
         """Send ``job`` to the end of the queue."""

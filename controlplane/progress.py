@@ -4,12 +4,13 @@ R = N * T_ideal / (t - t0) in [0, 1] (LEVELLER; the inverse of a job's slowdown)
 in step: N is the most that any of them counted and t0 the first start among them. The controller stamps
 arrivals with its own clock and takes only differences from an agent's, so that clocks need not agree. What
 cannot be true (an iteration in no time, an end before the start) is refused and changes nothing. A count
-that goes back is a rollback to a checkpoint: that work is to be done again.
+that goes back is a rollback to a checkpoint: that work is to be done again. Any host can speak of any job;
+once a job has been profiled, those that told of it then are asked alone (`Progress.pin`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -80,6 +81,10 @@ class JobProgress:
     """Its ranks; 0: not known."""
     slack_ns: int = 0
     """For how long each of its bursts may wait, as far as that is sure: see `controlplane.measured`."""
+    tellers: tuple[str, ...] = ()
+    """The hosts whose word all this is: those that it is pinned to; else those with its log, or all."""
+    pinned: bool = False
+    """Only the hosts that it is pinned to were asked."""
 
     @property
     def done(self) -> int:
@@ -187,6 +192,7 @@ class Progress:
         self._silent_after_ns = silent_after_ns
         self._forget_after_ns = forget_after_ns
         self._hosts: dict[str, _Host] = {}
+        self._pins: dict[str, frozenset[str]] = {}
         self.over: dict[str, Over] = {}
         """The last jobs that are over, by id, the latest last. One that runs again is none of them."""
 
@@ -224,6 +230,17 @@ class Progress:
                 news = True
         return Observed(iterations, refused, news)
 
+    def pin(self, job: str, hosts: Collection[str]) -> None:
+        """Ask only ``hosts`` of ``job`` from now on, while any of them has its log; none: whoever has it."""
+        if hosts:
+            self._pins[job] = frozenset(hosts)
+        else:
+            self._pins.pop(job, None)
+
+    def pins(self, job: str) -> frozenset[str]:
+        """Return the hosts that ``job`` is pinned to; none: it is not."""
+        return self._pins.get(job, frozenset())
+
     def forget(self, host: str) -> None:
         """Drop all that ``host`` reported."""
         self._hosts.pop(host, None)
@@ -241,9 +258,13 @@ class Progress:
         for name, host in sorted(self._hosts.items()):
             for job, state in host.jobs.items():
                 on_hosts.setdefault(job, []).append((name, host, state))
+        self._pins = {job: pins for job, pins in self._pins.items() if job in on_hosts}
         return {job: self._merged(job, on_hosts[job], now_ns) for job in sorted(on_hosts)}
 
-    def _merged(self, job: str, hosts: Sequence[tuple[str, _Host, _OnHost]], now_ns: int) -> JobProgress:
+    def _merged(self, job: str, everywhere: Sequence[tuple[str, _Host, _OnHost]], now_ns: int) -> JobProgress:
+        pins = self.pins(job)
+        pinned = any(name in pins and state.has_source for name, _, state in everywhere)
+        hosts = [entry for entry in everywhere if entry[0] in pins] if pinned else everywhere
         sources = [entry for entry in hosts if entry[2].has_source]
         furthest = max((state for _, _, state in sources or hosts), key=lambda state: state.iterations)
         heard_ns = max(host.heard_ns for _, host, _ in sources or hosts)
@@ -255,10 +276,10 @@ class Progress:
             silent=now_ns - heard_ns > self._silent_after_ns,
             heard_ns=heard_ns,
             fastest_ns=min((s.fastest_ns for _, _, s in sources if s.fastest_ns is not None), default=None),
-            hosts=tuple(name for name, _, _ in hosts),
+            hosts=tuple(name for name, _, _ in everywhere),
             timing=next((state.timing for _, _, state in sources if state.timing), None),
-            brief_flows=sum(state.brief_flows for _, _, state in hosts),
-            communicators=max(state.communicators for _, _, state in hosts),
+            brief_flows=sum(state.brief_flows for _, _, state in everywhere),
+            communicators=max(state.communicators for _, _, state in everywhere),
             log_format=furthest.log_format,
             no_source=all(state.no_source for _, _, state in hosts),
             estimated=furthest.estimated,
@@ -266,6 +287,8 @@ class Progress:
             hung=furthest.hung,
             world_size=max(state.world_size for _, _, state in hosts),
             slack_ns=next((state.slack_ns for _, _, state in sources if state.timing), 0),
+            tellers=tuple(name for name, _, _ in sources or hosts),
+            pinned=pinned,
         )
 
     def _note_over(self, host: str, job: JobReport, now_ns: int) -> None:
@@ -279,16 +302,16 @@ class Progress:
             del self.over[next(iter(self.over))]
 
     def _source_of(self, job: str, now_ns: int) -> str | None:
-        """Name the one host whose durations count for ``job``: the first with its log that is not silent."""
+        """Name the one host whose durations count for ``job``: the first with its log that is not silent.
+
+        Of those that it is pinned to, where any has its log.
+        """
+        having = {
+            name: host for name, host in self._hosts.items() if job in host.jobs and host.jobs[job].has_source
+        }
+        named = having.keys() & self.pins(job) or having.keys()
         return min(
-            (
-                name
-                for name, host in self._hosts.items()
-                if now_ns - host.heard_ns <= self._silent_after_ns
-                and job in host.jobs
-                and host.jobs[job].has_source
-            ),
-            default=None,
+            (name for name in named if now_ns - having[name].heard_ns <= self._silent_after_ns), default=None
         )
 
     @staticmethod

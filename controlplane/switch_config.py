@@ -9,7 +9,18 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from controlplane.fields import MAX_LEVELS, GrpcAddress, Mac, Name, Network, Port, known, unique
+from controlplane.fields import (
+    MAX_LEVELS,
+    GrpcAddress,
+    Interface,
+    Mac,
+    Name,
+    Network,
+    Port,
+    PortKey,
+    known,
+    unique,
+)
 from controlplane.ports import MAX_OPENFLOW_PORT, MAX_P4_PORT
 from controlplane.southbound.target import Target, Tls
 from leveller.config import Section
@@ -64,7 +75,7 @@ class SwitchSection(Section):
     """... and of its key."""
     server_name: Name | None = None
     """The name in the switch's certificate, where it is not the address's."""
-    interfaces: Mapping[Port, str] = {}
+    interfaces: Mapping[PortKey, Interface] = {}
     """The kernel's interface of each port, where its queues are this machine's: for ``check`` alone."""
     routes: tuple[RouteSection, ...] = ()
     cables: tuple[CableSection, ...] = ()
@@ -83,13 +94,21 @@ class SwitchSection(Section):
         if self.protocol == "p4runtime":
             if not self.address:
                 raise ValueError("address is missing; give that of its P4Runtime server, HOST:PORT")
+            if not self.address.startswith("unix:") and int(self.address.rpartition(":")[2]) == 0:
+                raise ValueError(f"address {self.address} has port 0; give the one that it listens on")
             if self.cables:
                 raise ValueError("cables are for switches with protocol = 'openflow'; remove them")
             return self
         for name in ("address", "role", "ca"):
             if getattr(self, name):
                 raise ValueError(f"{name} is for P4Runtime; remove it, or protocol = 'openflow'")
-        cabled = {cable.port for cable in self.cables}
+        cabled = [cable.port for cable in self.cables]
+        unique("cables.port", cabled)
+        for port in cabled:
+            if port not in self.ports:
+                raise ValueError(f"cables has port {port}, which is not among ports; add it there")
+            if port in self.host_ports:
+                raise ValueError(f"port {port} has a cable to a switch, and is among host_ports; remove one")
         for port in self.ports:
             if port not in self.host_ports and port not in cabled:
                 raise ValueError(
@@ -118,6 +137,7 @@ class SwitchSection(Section):
             for port in ports:
                 if port not in self.ports:
                     raise ValueError(f"{field} has {port}, which is not among ports; add it there")
+        unique("interfaces", self.interfaces.values())
         unique("routes.prefix", [str(route.prefix) for route in self.routes])
         for route in self.routes:
             unique(f"next_hops of {route.prefix}", [(hop.port, hop.mac) for hop in route.next_hops])

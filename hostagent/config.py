@@ -163,7 +163,7 @@ def load(path: Path) -> AgentSection:
 def _check_certificate(agent: AgentSection, tls: AgentTlsSection) -> None:
     """Raise UserError where the controllers would refuse the agent, or a part of what it is to say."""
     names = tls.check("agent.tls", "client")
-    if not names.is_host(agent.host):
+    if names.host(agent.host) is None:
         raise UserError(
             f"agent.tls.cert: {tls.cert} is for {names}, not for agent.host = {agent.host}",
             "give this host its own, with its name as DNS subject alternative name",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import structlog
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from hostagent.logs.counter import CounterState
 from hostagent.logs.tail import Bookmark
@@ -23,16 +23,24 @@ from leveller.config import Section
 _LARGEST = 64 << 20
 """Bytes of a file that is still read."""
 
+
+def _encodable(text: str) -> str:
+    text.encode()  # raises UnicodeEncodeError, a ValueError
+    return text
+
+
 Whole = Annotated[int, Field(ge=0, lt=1 << 63)]
+Text = Annotated[str, AfterValidator(_encodable)]
+"""What can be written: surrogates (bytes that are no text) cannot."""
 
 
 class LogMemory(Section):
     """A log of a job."""
 
-    kind: str
-    place: str
+    kind: Text
+    place: Text
     bookmark: Bookmark
-    format: str = ""
+    format: Text = ""
     """Name of its format; empty as long as no iteration was seen in it."""
     parser: tuple[Whole, ...] = ()
     """What its lines' parser remembers of earlier ones."""
@@ -41,9 +49,9 @@ class LogMemory(Section):
 
 
 class JobMemory(Section):
-    """A job."""
+    """A job. Making one raises ValidationError where it cannot be written, or not be read again."""
 
-    id: str
+    id: Text
     started_ns: Whole
     processes: tuple[tuple[Whole, Whole, Whole], ...]
     """Pid, start and parent of each of its processes: by them it is known again."""
@@ -96,8 +104,10 @@ class Memory:
         new = self._path.with_name(f"{self._path.name}.new")
         try:
             # Nobody else is to read it: it has tenants' job ids. No fsync: no use after a crash of the host.
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-                file.write(text)
+            with open(
+                os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
+            ) as file:
+                file.write(text.encode())
             new.replace(self._path)
         except OSError as error:
             with contextlib.suppress(OSError):

@@ -37,6 +37,9 @@ class Pem:
             return self.path.read_bytes()
         except OSError as error:
             raise UserError(f"{self} cannot be read ({error.strerror})", "give a PEM file") from None
+        except ValueError as error:  # no path at all, such as one with a null byte
+            what = f"{self.name}{str(self.path)!r} cannot be read ({error})"
+            raise UserError(what, "give a PEM file") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,13 @@ class Names:
     @classmethod
     def of(cls, dns: Iterable[str], addresses: Iterable[str], common: Iterable[str]) -> Names:
         """Make it of a certificate's subject alternative names and its common name."""
-        hosts = frozenset(map(str.casefold, dns)) or frozenset(map(str.casefold, common))
-        return cls(hosts, frozenset(ip_address(text.strip()) for text in addresses))
+        return cls(
+            frozenset(dns) or frozenset(common), frozenset(ip_address(text.strip()) for text in addresses)
+        )
 
-    def is_host(self, host: str) -> bool:
-        """Say whether the certificate is that of ``host``: its very name, no wildcard."""
-        return host.casefold() in self.hosts
+    def host(self, name: str) -> str | None:
+        """Return host ``name`` as the certificate spells it (no wildcard counts); None: it is another's."""
+        return min((host for host in self.hosts if host.casefold() == name.casefold()), default=None)
 
     def __str__(self) -> str:
         return ", ".join(sorted(self.hosts)) or "nobody"

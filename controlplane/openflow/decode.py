@@ -60,7 +60,7 @@ def row_of(flow: Flow) -> tuple[str, Key, Call] | None:
 
 def _edge_row(match: Mapping[str, Field]) -> tuple[str, Key, Call] | None:
     port = match.get("in_port")
-    if not isinstance(port, int):
+    if not isinstance(port, int) or port >= 1 << PORT_OF.bits:  # such as LOCAL
         return None
     return "edge_port", (port,), Call("host_facing" if "ip_dscp" in match else "fabric_facing")
 
@@ -79,11 +79,14 @@ def _flow_row(flow: Flow, match: Mapping[str, Field], group: int) -> tuple[str, 
 
 
 def _route_row(flow: Flow, match: Mapping[str, Field]) -> tuple[str, Key, Call] | None:
-    version = 4 if match.get("eth_type") == IPV4 else 6
+    version, bits = (4, 32) if match.get("eth_type") == IPV4 else (6, 128)
+    length = flow.priority - 1
+    if not 0 <= length <= bits:
+        return None
     address = IPv4Address if version == 4 else IPv6Address
     to = match.get(f"ipv{version}_dst")
     value = to[0] if isinstance(to, tuple) else to
-    prefix = (int(address(value)) if isinstance(value, str) else 0, flow.priority - 1)
+    prefix = (int(address(value)) if isinstance(value, str) else 0, length)
     call = Call("drop")
     for action in flow.actions:
         match action:

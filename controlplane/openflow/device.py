@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,8 +26,9 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controlplane.int_report import Hop
 from controlplane.openflow import wire
+from controlplane.openflow.counts import COUNTED, Counts
 from controlplane.openflow.ecmp import EcmpGroups
-from controlplane.openflow.entries import BANK, LEVEL, Flow, UnsupportedError, egress_port
+from controlplane.openflow.entries import BANK, EDGE, LEVEL, PORT, Flow, UnsupportedError, egress_port
 from controlplane.openflow.hub import HUB, Switch
 from controlplane.openflow.pipeline import Pipeline, static
 from controlplane.southbound.contract import CONTRACT
@@ -61,6 +63,7 @@ class OpenFlowDevice:
         self._ecmp = EcmpGroups()
         self._made: set[int] = set()
         """ECMP groups that the switch has."""
+        self._counts = Counts()
         self._meters: dict[int, bool] = {}
         """Meters that the switch has: number -> whether it is as ours are."""
         self._on_packet: OnPacket | None = None
@@ -89,12 +92,11 @@ class OpenFlowDevice:
     async def _find_meters(self) -> None:
         """Find out whether the switch has meters (OpenFlow may lack them), and which."""
         try:
-            features = await self._ask(parser.OFPMeterFeaturesStatsRequest(self._datapath, 0))
-            most = max(each.max_meter for part in features for each in part.body)
+            most = wire.max_meter(await self._ask(parser.OFPMeterFeaturesStatsRequest(self._datapath, 0)))
         except _RefusedError:
             most = 0
-        self._pipeline = replace(self._pipeline, metered=most > 0)
-        if not self._pipeline.metered:
+        self._pipeline = replace(self._pipeline, max_meter=most)
+        if not most:
             log.warning("no meters: hosts may send any number of probes", switch=self._datapath_id)
 
     async def close(self) -> None:
@@ -112,9 +114,7 @@ class OpenFlowDevice:
 
     async def ensure_pipeline(self) -> bool:
         """Write the entries that every row relies on, where they are missing; return whether they were."""
-        wanted = static(self._pipeline.int_dscp)
-        there = {flow.key: flow for flow in await self._flows()}
-        missing = [flow for flow in wanted if there.get(flow.key) != flow]
+        missing = self._missing(_said(await self._stats(of.OFPTT_ALL)))
         errors = await self._send([wire.flow_mod(self._datapath, flow) for flow in missing])
         for error in errors.values():
             raise SwitchError(f"the pipeline's own entries: {error}")
@@ -128,58 +128,80 @@ class OpenFlowDevice:
         """Write one batch; return position -> error of those that failed; the others are in force."""
         refused: dict[int, P4Error] = {}
         messages: list[Any] = []
-        owners: list[int] = []
-        groups: dict[int, int] = {}
+        owners: list[Sequence[int]] = []
+        """Of each message: the positions of the changes that it brings about."""
+        entries: dict[int, int] = {}
+        """Position -> entries of the row that are counted."""
+        groups: dict[int, list[int]] = {}
+        before: dict[int, Call | None] = {}
         for at, change in enumerate(changes):
             if change.table == "ecmp":
-                groups[self._ecmp.set(change.key, change.call)] = at
+                group, before[at] = self._ecmp.set(change.key, change.call)
+                groups.setdefault(group, []).append(at)
                 continue
             try:
-                made = [*self._meter_messages(change), *self._messages(change)]
+                gone, keep = self._entries(change)
             except UnsupportedError as error:
                 refused[at] = _error(GRPCStatusCode.UNIMPLEMENTED, str(error))
                 continue
+            made = [
+                *self._meter_messages(change),
+                *(wire.flow_mod(self._datapath, flow, delete=True) for flow in gone),
+                *(wire.flow_mod(self._datapath, flow) for flow in keep),
+            ]
             messages += made
-            owners += [at] * len(made)
-        for group, at in groups.items():
+            owners += [(at,)] * len(made)
+            entries[at] = sum(flow.table in COUNTED for flow in keep or gone)
+        made_before = self._made & groups.keys()
+        for group, members in groups.items():
             buckets = self._ecmp.buckets(group)
             messages.append(wire.group_mod(self._datapath, group, buckets, new=group not in self._made))
-            owners.append(at)
+            owners.append(members)
             (self._made.add if buckets else self._made.discard)(group)
-        for at, failure in (await self._send(messages)).items():
+        failures = await self._send(messages)
+        failed = Counter(position for at in failures for position in owners[at])
+        for position, count in entries.items():
+            self._counts.note(changes[position], count, failed[position])
+        for at, failure in failures.items():
             if failure.type == of.OFPET_BAD_REQUEST and failure.code == of.OFPBRC_IS_SLAVE:
                 self.primary = False
                 raise LostPrimacyError(f"a write: {failure}")
             if failure.type == of.OFPET_METER_MOD_FAILED:
-                self._meters.pop(changes[owners[at]].key[0], None)  # type: ignore[arg-type]  # a port
-            full = (failure.type, failure.code) in _FULL
-            code = GRPCStatusCode.RESOURCE_EXHAUSTED if full else GRPCStatusCode.INVALID_ARGUMENT
-            refused[owners[at]] = _error(code, str(failure))
+                self._meters.pop(changes[owners[at][0]].key[0], None)  # type: ignore[arg-type]  # a port
+            code = _CODES.get((failure.type, failure.code), GRPCStatusCode.INVALID_ARGUMENT)
+            for position in owners[at]:
+                refused[position] = _error(code, str(failure))
+                if position in before:  # the group is as it was
+                    group, _ = self._ecmp.set(changes[position].key, before[position])
+                    (self._made.add if group in made_before else self._made.discard)(group)
         return refused
 
     async def rows(
         self, tables: Collection[str] | None = None, deadline_s: float | None = None
     ) -> AsyncIterator[tuple[str, Key, Call]]:
-        """Yield what the switch holds: (table, key, call); ``tables`` names some of `_ALONE`, or is None."""
+        """Yield what the switch holds: (table, key, call); ``tables`` is `_LOOKED_IN`, or None.
+
+        In the former case the long tables are not read, but counted: where there are more or less entries
+        than were written, or one of the pipeline's own is missing, the bank comes back as incomplete.
+        """
         deadline_s = deadline_s or _READ_DEADLINE_S
-        numbers = [of.OFPTT_ALL] if tables is None else [_ALONE[table] for table in tables]
-        flows = [flow for number in numbers for flow in await self._flows(number, deadline_s)]
-        if tables is None:
-            await self._read_meters(deadline_s)
-            flows = [self._with_meter(flow) for flow in flows]
+        numbers = [of.OFPTT_ALL] if tables is None else _SHORT
+        stats = [each for number in numbers for each in await self._stats(number, deadline_s)]
+        await self._read_meters(deadline_s)
+        flows = [self._with_meter(flow) for flow in _said(stats)]
         rows, foreign = self._pipeline.decode(flows)
+        await self._read_groups(deadline_s)
+        rows |= self._ecmp.rows()
         if tables is None:
-            if foreign:
-                log.warning(
-                    "entries of somebody else's",
-                    switch=self._datapath_id,
-                    count=len(foreign),
-                    one=str(foreign[0]),
-                )
-            parts = await self._multipart(parser.OFPGroupDescStatsRequest(self._datapath, 0), deadline_s)
-            self._ecmp = EcmpGroups({group.group_id: wire.buckets_of(group) for group in parts})
-            self._made = set(self._ecmp.members)
-            rows |= self._ecmp.rows()
+            if unknown := len(foreign) + len(stats) - len(flows):
+                one = str(foreign[0]) if foreign else None
+                log.warning("entries of somebody else's", switch=self._datapath_id, count=unknown, one=one)
+            counted = sum(each.table_id in COUNTED for each in stats)
+            self._counts.read(counted, self._pipeline.partial(rows, flows))
+        elif await self._count(deadline_s) != self._counts.expected or any(
+            flow.table in _SHORT for flow in self._missing(flows)
+        ):
+            rows["active_bank", ()] = Call("incomplete")
         for (table, key), call in rows.items():
             if tables is None or table in tables:
                 yield table, key, call
@@ -192,24 +214,35 @@ class OpenFlowDevice:
             raise SwitchError("the switch closed the connection")
         return self._switch.datapath
 
-    def _messages(self, change: Change) -> list[Any]:
-        """Return what brings about ``change``: entries that it takes away first."""
+    def _missing(self, flows: Iterable[Flow]) -> list[Flow]:
+        """Return the pipeline's own entries that are not among ``flows``."""
+        there = {flow.key: flow for flow in flows}
+        return [flow for flow in static(self._pipeline.int_dscp) if there.get(flow.key) != flow]
+
+    def _entries(self, change: Change) -> tuple[list[Flow], list[Flow]]:
+        """Return the entries that ``change`` takes away first, and those that it then writes."""
         keep = [] if change.call is None else self._pipeline.encode(change.table, change.key, change.call)
         kept = {flow.key for flow in keep}
         gone = [flow for flow in self._pipeline.may_hold(change.table, change.key) if flow.key not in kept]
-        return [wire.flow_mod(self._datapath, flow, delete=True) for flow in gone] + [
-            wire.flow_mod(self._datapath, flow) for flow in keep
-        ]
+        return gone, keep
 
     def _meter_messages(self, change: Change) -> list[Any]:
         """Return what makes the meter that the entries of a host's port need, before they are written.
 
         One that is not needed any more stays: a switch that loses it would drop the entries that are to go.
         """
-        if change.table != "edge_port" or change.call is None or not self._pipeline.metered:
+        if change.table != "edge_port" or change.call is None or change.call.action != "host_facing":
             return []
         port = change.key[0]
-        if change.call.action != "host_facing" or not isinstance(port, int) or self._meters.get(port):
+        if not isinstance(port, int) or self._meters.get(port):
+            return []
+        if port > self._pipeline.max_meter:
+            if self._pipeline.max_meter:
+                log.warning(
+                    "no meter for a port: its host may send any number of probes",
+                    switch=self._datapath_id,
+                    port=port,
+                )
             return []
         command = of.OFPMC_MODIFY if port in self._meters else of.OFPMC_ADD
         self._meters[port] = True
@@ -217,23 +250,35 @@ class OpenFlowDevice:
 
     async def _read_meters(self, deadline_s: float) -> None:
         self._meters = {}
-        if self._pipeline.metered:
+        if self._pipeline.max_meter:
             configs = await self._multipart(
                 parser.OFPMeterConfigStatsRequest(self._datapath, 0, of.OFPM_ALL), deadline_s
             )
             self._meters = {config.meter_id: wire.is_probes_meter(config) for config in configs}
 
+    async def _read_groups(self, deadline_s: float) -> None:
+        parts = await self._multipart(parser.OFPGroupDescStatsRequest(self._datapath, 0), deadline_s)
+        self._ecmp = EcmpGroups(
+            {
+                group: wire.buckets_of(part)
+                for part in parts
+                if (group := wire.group_of(part.group_id)) is not None
+            }
+        )
+        self._made = set(self._ecmp.members)
+
+    async def _count(self, deadline_s: float) -> int:
+        """Return how many entries there are in the tables of ``COUNTED``."""
+        parts = await self._multipart(parser.OFPTableStatsRequest(self._datapath, 0), deadline_s)
+        return sum(part.active_count for part in parts if part.table_id in COUNTED)
+
     def _with_meter(self, flow: Flow) -> Flow:
         """Return ``flow`` without its meter where that is not as ours are: its row is then written anew."""
         return flow if flow.meter is None or self._meters.get(flow.meter) else replace(flow, meter=None)
 
-    async def _flows(self, table: int = of.OFPTT_ALL, deadline_s: float = _READ_DEADLINE_S) -> list[Any]:
-        request = parser.OFPFlowStatsRequest(self._datapath, 0, table)
-        return [
-            flow
-            for part in await self._multipart(request, deadline_s)
-            if (flow := wire.flow_of(part)) is not None
-        ]
+    async def _stats(self, table: int, deadline_s: float = _READ_DEADLINE_S) -> list[Any]:
+        """Return what the switch tells of its entries in ``table``."""
+        return await self._multipart(parser.OFPFlowStatsRequest(self._datapath, 0, table), deadline_s)
 
     async def _multipart(self, request: Any, deadline_s: float) -> list[Any]:  # noqa: ANN401
         try:
@@ -260,30 +305,31 @@ class OpenFlowDevice:
 
         Raises _RefusedError where the switch refuses the request, SwitchError where it does not answer.
         """
-        switch = self._switch
-        if switch is None:
-            raise SwitchError("the switch closed the connection")
         future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         deadline_s = deadline_s or self._deadline_s
-        xid = None
-        try:
-            async with asyncio.timeout(deadline_s), self._one_at_a_time:
-                self._errors.clear()
-                xid = switch.datapath.set_xid(request)
-                self._replies[xid] = future
-                xids = await switch.send([*before, request])
-                parts = await future
-        except TimeoutError:
-            raise SwitchError(f"no answer in {deadline_s:g} s") from None
-        finally:
-            if xid is not None:
+        async with self._one_at_a_time:  # several writes may be under way: each has the whole deadline
+            switch = self._switch
+            if switch is None:
+                raise SwitchError("the switch closed the connection")
+            self._errors.clear()
+            xid = switch.datapath.set_xid(request)
+            self._replies[xid] = future
+            try:
+                async with asyncio.timeout(deadline_s):
+                    xids = await switch.send([*before, request])
+                    parts = await future
+            except TimeoutError:
+                raise SwitchError(f"no answer in {deadline_s:g} s") from None
+            finally:
                 self._replies.pop(xid, None)
                 self._parts.pop(xid, None)
         return xids[:-1] if before else parts
 
     def _receive(self, switch: Switch | None, message: Any) -> None:  # noqa: ANN401
-        if switch is None or (message is None and self._switch is not None):
+        if message is None and self._switch is not None:
             self._end("the switch closed the connection")  # a second connection ends the session of the first
+        elif switch is None:
+            pass  # that was a connection from before this session
         elif message is None:
             self._switch = switch
             self._arrived.set()
@@ -310,13 +356,20 @@ class OpenFlowDevice:
                 future.set_exception(SwitchError(why))
 
 
-_ALONE = {"active_bank": BANK, "level_queue": LEVEL}
-"""Tables of the contract whose rows are told by the entries of one table of the switch's."""
+_LOOKED_IN = ("active_bank", "edge_port", "int_sink", "level_queue", "ecmp")
+_SHORT = (EDGE, BANK, LEVEL, PORT)
+"""The tables of the switch's whose entries, but for ``ecmp``, tell the rows of those."""
 
-_FULL = {
-    (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_TABLE_FULL),
-    (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_OUT_OF_GROUPS),
-    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_OUT_OF_METERS),
+_CODES = {
+    (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_TABLE_FULL): GRPCStatusCode.RESOURCE_EXHAUSTED,
+    (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_OUT_OF_GROUPS): GRPCStatusCode.RESOURCE_EXHAUSTED,
+    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_OUT_OF_METERS): GRPCStatusCode.RESOURCE_EXHAUSTED,
+    # What shows that the switch does not hold what was thought: it is read back.
+    (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_GROUP_EXISTS): GRPCStatusCode.ALREADY_EXISTS,
+    (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_UNKNOWN_GROUP): GRPCStatusCode.NOT_FOUND,
+    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_METER_EXISTS): GRPCStatusCode.ALREADY_EXISTS,
+    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_INVALID_METER): GRPCStatusCode.NOT_FOUND,
+    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_UNKNOWN_METER): GRPCStatusCode.NOT_FOUND,
 }
 
 
@@ -329,6 +382,11 @@ class _RefusedError(Exception):
         super().__init__(f"{kind}: {of.ofp_error_code_to_str(self.type, self.code)}")
 
 
+def _said(stats: Iterable[Any]) -> list[Flow]:
+    """Return the entries that ``stats`` tell of, but for those that `Flow` cannot say."""
+    return [flow for each in stats if (flow := wire.flow_of(each)) is not None]
+
+
 def _error(code: GRPCStatusCode, text: str) -> P4Error:
     return P4Error(canonical_code=code, message=text, space="openflow", code=0)
 
@@ -337,4 +395,5 @@ def driver(target: OpenFlowTarget, int_dscp: int, rank: int, deadline_s: float) 
     """Return how to reach ``target``; listens for it from now on. Raises UserError where that cannot be."""
     HUB.listen(target.listen)
     connect = partial(OpenFlowDevice, target, int_dscp, rank, deadline_s)
-    return Driver(target.name, f"datapath {target.datapath_id:#x}", connect, dict.fromkeys(CONTRACT, 1 << 20))
+    sizes = dict.fromkeys(CONTRACT, 1 << 20)
+    return Driver(target.name, f"datapath {target.datapath_id:#x}", connect, sizes, _LOOKED_IN)

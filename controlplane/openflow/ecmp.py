@@ -15,16 +15,17 @@ class EcmpGroups:
     members: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
     """Group -> member -> (port, MAC address)."""
 
-    def set(self, key: Key, call: Call | None) -> int:
-        """Note a row, or that it is gone; return the group that it belongs to."""
+    def set(self, key: Key, call: Call | None) -> tuple[int, Call | None]:
+        """Note a row, or that it is gone; return the group that it belongs to, and what it was before."""
         group, member = (value for value in key if isinstance(value, int))
         buckets = self.members.setdefault(group, {})
+        before = Call("set_nhop", buckets[member]) if member in buckets else None
         if call is None:
             buckets.pop(member, None)
         else:
             port, mac = call.args
             buckets[member] = port, mac
-        return group
+        return group, before
 
     def buckets(self, group: int) -> Sequence[tuple[int, int]]:
         """Return (port, MAC address) of each member, in the members' order."""

@@ -14,6 +14,9 @@ EDGE, BANK, FLOW, GROUP, LEVEL, ROUTE, PORT = range(7)
 PROBES_A_SECOND, PROBES_AT_ONCE = 200, 1000
 """What a host's port may send of what is marked as probes: a job of 1,000 new flows at once, and then few."""
 
+ECMP_GROUPS = 0x4C560000
+"""The first of the 65,536 group numbers of the switch's that are ours; the others are somebody else's."""
+
 IPV4, IPV6 = 0x0800, 0x86DD
 PORTS_OF = {6: "tcp", 17: "udp", 132: "sctp"}
 """IP protocol -> prefix of the match fields of its ports."""
@@ -43,7 +46,7 @@ class Output(NamedTuple):
 
 
 class Ecmp(NamedTuple):
-    """``OFPAT_GROUP``."""
+    """``OFPAT_GROUP``; ``group`` is the contract's number, the switch's is ``ECMP_GROUPS`` more."""
 
     group: int
 

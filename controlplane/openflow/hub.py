@@ -103,7 +103,7 @@ class Hub:
         switch = Switch(datapath)
         with self._lock:
             self._switches[datapath.id] = switch
-        self._hand_over(datapath.id, switch, None)
+            self._hand_over(datapath.id, switch, None)
 
     def went(self, datapath: Any) -> None:  # noqa: ANN401
         """Forget a connection."""
@@ -112,18 +112,18 @@ class Hub:
             if there is None or there.datapath is not datapath:
                 return
             del self._switches[datapath.id]
-        self._hand_over(datapath.id, None, None)
+            self._hand_over(datapath.id, None, None)
 
     def said(self, message: Any) -> None:  # noqa: ANN401
         """Hand a message over."""
         with self._lock:
             switch = self._switches.get(message.datapath.id)
-        if switch is not None and switch.datapath is message.datapath:
-            self._hand_over(message.datapath.id, switch, message)
+            if switch is not None and switch.datapath is message.datapath:
+                self._hand_over(message.datapath.id, switch, message)
 
     def _hand_over(self, datapath_id: int, switch: Switch | None, message: Any) -> None:  # noqa: ANN401
-        with self._lock:
-            found = self._receivers.get(datapath_id)
+        """Have who is attached called; under the lock, so that who attaches meanwhile is told once."""
+        found = self._receivers.get(datapath_id)
         if found is not None:
             loop, receiver = found
             if not loop.is_closed():
@@ -138,6 +138,7 @@ _REPLIES = (
     ofp_event.EventOFPBarrierReply,
     ofp_event.EventOFPRoleReply,
     ofp_event.EventOFPFlowStatsReply,
+    ofp_event.EventOFPTableStatsReply,
     ofp_event.EventOFPGroupDescStatsReply,
     ofp_event.EventOFPMeterFeaturesStatsReply,
     ofp_event.EventOFPMeterConfigStatsReply,

@@ -22,10 +22,11 @@ it see whether a probe is fresh, its stack empty: the next P4 switch does (`Setu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
+from controlplane.openflow.counts import COUNTED
 from controlplane.openflow.decode import row_of
 from controlplane.openflow.entries import (
     BANK,
@@ -75,11 +76,11 @@ def static(int_dscp: int) -> list[Flow]:
 class Pipeline:
     """Rows to entries and back, for switches on which probes carry DSCP ``int_dscp``.
 
-    ``metered``: a host's probes pass the meter whose number is their port's.
+    A host's probes pass the meter whose number is their port's, where that is not above ``max_meter``.
     """
 
     int_dscp: int
-    metered: bool = True
+    max_meter: int = 0xFFFF0000
 
     def encode(self, table: str, key: Key, call: Call) -> list[Flow]:
         """Return the entries of a row; none for what OpenFlow has no words for and need not say.
@@ -138,7 +139,7 @@ class Pipeline:
         out = Flow(PORT, 10, (("metadata", PORT_OF.put(port)),), (Output(port),), cookie=int(host))
         if not host:
             return [Flow(EDGE, 20, (("in_port", port),), goto=BANK), out]
-        meter = port if self.metered else None
+        meter = port if port <= self.max_meter else None
         return [
             Flow(
                 EDGE,
@@ -165,7 +166,7 @@ class Pipeline:
         return [Flow(GROUP, 0, metadata=LEVEL_OF.put(level), goto=LEVEL, cookie=control_level), *probes]
 
     def decode(self, flows: Iterable[Flow]) -> tuple[dict[tuple[str, Key], Call], list[Flow]]:
-        """Return the rows that ``flows`` are, and the entries that belong to none.
+        """Return the rows that ``flows`` are, and the entries that belong to none: they are somebody else's.
 
         A row of which not every entry is there, or is there but different, comes back as
         ``Call("incomplete")``: unlike anything wanted, so that it is written anew.
@@ -174,17 +175,36 @@ class Pipeline:
         rows: dict[tuple[str, Key], Call] = {}
         known = {flow.key for flow in static(self.int_dscp)}
         for flow in there.values():
-            row = row_of(flow)
-            if row is None:
-                continue
-            table, key, call = row
-            parts = self.encode(table, key, call)
-            known.update(part.key for part in parts)
+            try:
+                row = row_of(flow)
+                if row is None:
+                    continue
+                table, key, call = row
+                parts = self.encode(table, key, call)
+                keys = {part.key for part in parts}
+                if flow.key not in keys and flow.key not in {each.key for each in self.may_hold(table, key)}:
+                    continue
+            except ValueError:
+                continue  # it says what no entry of ours does
+            known |= keys
             complete = all(there.get(part.key) == part for part in parts)
             # Entries of two calls of one row: what another call has left is in the way.
             complete = complete and rows.get((table, key), call) == call
             rows[table, key] = call if complete else Call("incomplete")
         return rows, [flow for flow in there.values() if flow.key not in known]
+
+    def partial(
+        self, rows: Mapping[tuple[str, Key], Call], flows: Iterable[Flow]
+    ) -> dict[tuple[str, Key], int]:
+        """Return row -> its entries among ``flows`` that are counted, for the rows that are not whole.
+
+        ``rows`` are those that ``flows`` are.
+        """
+        there = {flow.key for flow in flows if flow.table in COUNTED}
+        # These two are always replaced, never inserted: they are thought to be there from the start.
+        odd = {row for row, call in rows.items() if call.action == "incomplete"}
+        odd |= {("active_bank", ()), ("default_level", ())} - rows.keys()
+        return {row: sum(part.key in there for part in self.may_hold(*row)) for row in odd}
 
 
 def _exact(value: int | tuple[int, int]) -> int:

@@ -11,6 +11,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controlplane.openflow.entries import (
     CONTROLLER,
+    ECMP_GROUPS,
     PROBES_A_SECOND,
     PROBES_AT_ONCE,
     Action,
@@ -68,7 +69,7 @@ def group_mod(datapath: Any, group: int, buckets: Sequence[tuple[int, int]], *, 
         for port, mac in buckets
     ]
     command = of.OFPGC_DELETE if not hops else of.OFPGC_ADD if new else of.OFPGC_MODIFY
-    return parser.OFPGroupMod(datapath, command, of.OFPGT_SELECT, group, hops)
+    return parser.OFPGroupMod(datapath, command, of.OFPGT_SELECT, ECMP_GROUPS + group, hops)
 
 
 def meter_mod(datapath: Any, number: int, command: int) -> Any:  # noqa: ANN401
@@ -110,8 +111,15 @@ def flow_of(stats: Any) -> Flow | None:  # noqa: ANN401
     return Flow(stats.table_id, stats.priority, match, tuple(actions), metadata, goto, stats.cookie, meter)
 
 
+def group_of(number: int) -> int | None:
+    """Return the group that the switch has by ``number``; None where that is somebody else's."""
+    return number - ECMP_GROUPS if 0 <= number - ECMP_GROUPS < 1 << 16 else None
+
+
 def buckets_of(description: Any) -> dict[int, tuple[int, int]]:  # noqa: ANN401
-    """Return member -> (port, MAC address) of an ``OFPGroupDescStats``."""
+    """Return member -> (port, MAC address) of an ``OFPGroupDescStats``; (0, 0) where it is none of ours."""
+    if description.type != of.OFPGT_SELECT:
+        return {0: (0, 0)}
     members = {}
     for number, bucket in enumerate(description.buckets):
         port = mac = 0
@@ -123,6 +131,11 @@ def buckets_of(description: Any) -> dict[int, tuple[int, int]]:  # noqa: ANN401
                     mac = int(text.replace(":", ""), 16)
         members[number] = port, mac
     return members
+
+
+def max_meter(parts: Sequence[Any]) -> int:
+    """Return the highest number of a meter that the ``OFPMeterFeaturesStats`` in ``parts`` allow."""
+    return max((each.max_meter for part in parts for each in part.body), default=0)
 
 
 def _probes_band() -> Any:  # noqa: ANN401
@@ -138,7 +151,7 @@ def _action(action: Action) -> Any:  # noqa: ANN401
         case Output(port):
             return parser.OFPActionOutput(port, of.OFPCML_NO_BUFFER)
         case Ecmp(group):
-            return parser.OFPActionGroup(group)
+            return parser.OFPActionGroup(ECMP_GROUPS + group)
         case DecrementTtl():
             return parser.OFPActionDecNwTtl()
 
@@ -151,7 +164,8 @@ def _known(action: Any) -> Action | None:  # noqa: ANN401
     if isinstance(action, parser.OFPActionOutput):
         return Output(CONTROLLER if action.port == of.OFPP_CONTROLLER else action.port)
     if isinstance(action, parser.OFPActionGroup):
-        return Ecmp(action.group_id)
+        group = group_of(action.group_id)
+        return None if group is None else Ecmp(group)
     if isinstance(action, parser.OFPActionDecNwTtl):
         return DecrementTtl()
     return None

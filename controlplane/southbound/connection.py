@@ -50,6 +50,8 @@ class Connection:
             request_serializer=bytes,  # it comes serialised
             response_deserializer=p4r.WriteResponse.FromString,
         )
+        self._patience: set[asyncio.Timeout] = set()
+        """That of each Write under way."""
         self._stream = self._stub.StreamChannel()  # type: ignore[call-arg]  # optional, whatever its stubs say
 
     @property
@@ -157,7 +159,7 @@ class Connection:
         )
         with self._errors("a write"):
             try:
-                await self._write(b"".join((head.SerializeToString(), *updates)), timeout=self._deadline_s)
+                await self._answered(b"".join((head.SerializeToString(), *updates)))
             except grpc.aio.AioRpcError as error:
                 status = P4ClientError(error, "Write")
                 if status.details:
@@ -168,6 +170,29 @@ class Connection:
                     raise OverflowedError(f"the status of {len(updates)} updates: {status.message}") from None
                 raise
         return {}
+
+    async def _answered(self, request: bytes) -> None:
+        """Send a Write and await its answer.
+
+        The deadline counts from the last answer to any: a switch may take what is under way one by one.
+        """
+        try:
+            async with asyncio.timeout(self._deadline_s) as patience:
+                self._patience.add(patience)
+                try:
+                    await self._write(request)
+                finally:
+                    self._patience.discard(patience)
+                    if not patience.expired():
+                        self._be_patient_again()
+        except TimeoutError:
+            raise SwitchError(f"a write: no answer in {self._deadline_s:g} s") from None
+
+    def _be_patient_again(self) -> None:
+        until = asyncio.get_running_loop().time() + self._deadline_s
+        for patience in self._patience:
+            if not patience.expired():
+                patience.reschedule(until)
 
     async def read(
         self, entities: Sequence[p4r.Entity], deadline_s: float = _BULK_DEADLINE_S

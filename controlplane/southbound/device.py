@@ -57,10 +57,13 @@ class Device(Protocol):
 class Driver:
     """How to reach one switch: ``connect`` makes a new session each time.
 
-    ``address`` is for people. ``sizes``: table -> rows that it says it has room for.
+    ``address`` is for people. ``sizes``: table -> rows that it says it has room for. ``looked_in``: tables
+    that are read every few seconds: small ones, the bank to tell who has written, and one that is never
+    empty to tell whether the tables were emptied.
     """
 
     name: str
     address: str
     connect: Callable[[], Device]
     sizes: Mapping[str, int]
+    looked_in: Collection[str] = ("active_bank", "level_queue")

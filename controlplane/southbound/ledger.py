@@ -42,6 +42,14 @@ class Ledger:
             if not self.refused or self.refused.get(change[:2], change) != change.call:
                 yield change
 
+    def forget_unwanted(self, wanted: Contents) -> None:
+        """Forget refused rows that are not in ``wanted``, as they are there."""
+        self.refused = {
+            (table, key): call
+            for (table, key), call in self.refused.items()
+            if wanted.get(table, {}).get(key) == call
+        }
+
     def take_no_room(self) -> dict[tuple[str, Key], Call]:
         """Return the rows that found a full table since the last call."""
         taken, self.no_room = self.no_room, {}
@@ -63,7 +71,10 @@ class Ledger:
         apply(self.contents, accepted)
         if self.refused:
             freed = {change.table for change in accepted if change.call is None}
-            self.refused = {row: call for row, call in self.refused.items() if row[0] not in freed}
+            held = {change[:2] for change in accepted}
+            self.refused = {
+                row: call for row, call in self.refused.items() if row[0] not in freed and row not in held
+            }
         if drift is not None:
             raise DriftError(drift)
 

@@ -21,7 +21,7 @@ from controlplane.southbound.contract import CONTRACT
 from controlplane.southbound.device import Device, Driver, OnPacket
 from controlplane.southbound.errors import LostPrimacyError, SwitchError
 from controlplane.southbound.ledger import Ledger
-from controlplane.southbound.state import Desired, Held
+from controlplane.southbound.state import Desired, Held, Setup
 from controlplane.southbound.status import Outcome, Result, SwitchStatus
 from controlplane.southbound.writer import Request, Writer
 from leveller.errors import UserError
@@ -31,11 +31,8 @@ log = structlog.get_logger()
 _BACKOFF_S = (0.1, 5.0)
 """First and longest pause before connecting again; it doubles, with jitter."""
 
-_IDLE_S = 5.0
-"""How long a switch may go without a write before it is asked whether it is still there."""
-
-_LOOKED_IN = ("active_bank", "level_queue")
-"""What it then is asked for: the one tells who has written, the other whether the tables were emptied."""
+_LOOK_IN_S = 5.0
+"""How long a switch goes on before it is asked whether it is still there, and as it was thought to be."""
 
 _SETTLED_S = 2.0
 """A session that lasted this long was a good one: the pause after it is the first again."""
@@ -58,6 +55,8 @@ class Session:
         self._device: Device | None = None
         self._ledger: Ledger | None = None
         self._desired: Desired | None = None
+        self._setup: Setup | None = None
+        """What was last written, or begun, of the configuration's."""
         self._pending: Request | None = None
         self._under_way: Request | None = None
         self._wake = asyncio.Event()
@@ -213,21 +212,29 @@ class Session:
         self._in_order(device)
         self._again()
         self._on_status(self.status())
+        look_at = time.monotonic() + _LOOK_IN_S
         while device.primary:
             self._wake.clear()
+            look_in_s = look_at - time.monotonic()
+            if look_in_s <= 0:  # whether it is idle or not
+                await self._look_in(device)
+                look_at = time.monotonic() + _LOOK_IN_S
+                continue
             if self._pending is None:
                 review_s = self._writer.review_in_s()
                 try:
-                    async with asyncio.timeout(_IDLE_S if review_s is None else min(review_s, _IDLE_S)):
+                    async with asyncio.timeout(look_in_s if review_s is None else min(review_s, look_in_s)):
                         await self._wake.wait()
                 except TimeoutError:
                     if self._writer.review_in_s() == 0.0:
                         self._again()
-                    else:
-                        await self._look_in(device)
                 continue
             self._under_way, self._pending = self._pending, None
             assert self._ledger is not None
+            if self._under_way.desired.setup is not self._setup:
+                # Rows rely on each other: what was refused for another's sake may not be any more.
+                self._setup = self._under_way.desired.setup
+                self._ledger.refused.clear()
             try:
                 await self._writer.bring_up(device, self._under_way, self._ledger)
             except LostPrimacyError:
@@ -242,15 +249,14 @@ class Session:
         self.in_order.set()
 
     async def _look_in(self, device: Device) -> None:
-        """See that an idle switch still answers, and still holds what is small and never empty.
+        """See that the switch still answers, and still holds what is small (`Driver.looked_in`).
 
         With a role of ours another client may push the program again, which empties every table.
         """
         assert self._ledger is not None
-        thought = {
-            (table, key): call for table in _LOOKED_IN for key, call in self._ledger.contents[table].items()
-        }
-        found = {(table, key): call async for table, key, call in device.rows(_LOOKED_IN, self._deadline_s)}
+        names, contents = self._driver.looked_in, self._ledger.contents
+        thought = {(table, key): call for table in names for key, call in contents[table].items()}
+        found = {(table, key): call async for table, key, call in device.rows(names, self._deadline_s)}
         if found != thought:
             count = len(dict(found.items() ^ thought.items()))
             self._log.warning("switch holds something else than thought", rows=count)

@@ -35,7 +35,9 @@ Contents: TypeAlias = dict[str, Rows]
 
 UDP, ROCEV2_PORT = 17, 4791
 
-FLOW_TABLES = ("flow_group_v4", "flow_group_v6", "flow_group_qp_v4", "flow_group_qp_v6")
+PAIR_TABLES = ("flow_group_qp_v4", "flow_group_qp_v6")
+"""Flow tables of RoCEv2's queue pairs: their rows do not have the flow's source port."""
+FLOW_TABLES = ("flow_group_v4", "flow_group_v6", *PAIR_TABLES)
 ROUTE_TABLES = ("ipv4_lpm", "ipv6_lpm")
 """Tables that rely on one of those below, ``ecmp``."""
 BASE_TABLES = (

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 from finsy.p4client import P4Error
 from structlog.typing import FilteringBoundLogger
@@ -29,6 +30,12 @@ _REVIEW_S = (0.2, 5.0)
 
 _UNDER_WAY = 6
 """Writes of one phase that a switch has at a time: others while we make the next (``bench/write.py``)."""
+
+_SLOW_S = 0.25
+"""A switch that takes longer for a full Write has one at a time: a newer ranking waits for all under way."""
+
+_SMALLER_S = 60.0
+"""How long Writes stay smaller: that an answer did not fit may have had another cause, which is gone."""
 
 _ROUNDS = 3
 """Times that rows are chosen anew in one go because a table took fewer than thought."""
@@ -51,6 +58,15 @@ class Request:
             self.done.set_result(Outcome(result, self.flip_s, total_s, self.updates, refused, error))
 
 
+class _Write(NamedTuple):
+    """One that is under way since ``begun``, behind ``ahead`` others."""
+
+    changes: list[Change]
+    answer: asyncio.Task[dict[int, P4Error]]
+    begun: float
+    ahead: int
+
+
 class Writer:
     """Writes requests to one switch, and knows what it has room for.
 
@@ -67,6 +83,9 @@ class Writer:
         self.room = Room(sizes)
         self.batch = MAX_UPDATES
         """Updates in a Write; fewer where the switch's answers do not fit their metadata."""
+        self._smaller_until: float | None = None
+        self._abreast = _UNDER_WAY
+        """Writes of one phase that the switch now has at a time."""
         self._read_back = read_back
         self._newer = newer
         self._log = log
@@ -107,8 +126,10 @@ class Writer:
     async def bring_up(self, device: Device, request: Request, ledger: Ledger) -> None:
         """Bring the switch to ``request``; a second surprise in what it holds counts as a refusal."""
         if self.review_in_s() == 0.0:
-            self._settled = None
+            self._settled = self._review_at = None
             self.room.try_more()
+        if self._smaller_until is not None and time.monotonic() > self._smaller_until:
+            self.batch, self._smaller_until = MAX_UPDATES, None
         strict = True
         while True:
             try:
@@ -120,7 +141,8 @@ class Writer:
                 if self.batch == 1:
                     raise
                 self.batch //= 2
-                self._log.warning("smaller writes from now on", updates=self.batch, reason=str(overflow))
+                self._smaller_until = time.monotonic() + _SMALLER_S
+                self._log.warning("smaller writes for a while", updates=self.batch, reason=str(overflow))
             ledger = await self._read_back(device)
 
     async def _write_rounds(self, device: Device, request: Request, ledger: Ledger, *, strict: bool) -> None:
@@ -131,6 +153,7 @@ class Writer:
                 return request.finish(Result.SUPERSEDED)
             if not full:
                 break
+        self._forget_refusals(request.desired, ledger)
         if ledger.refused and request.updates:
             self._log.warning("entries refused", count=len(ledger.refused), last=ledger.reason)
         self._settled = request.desired.flows
@@ -150,6 +173,7 @@ class Writer:
         flows = None
         if desired.flows is not None and (desired.flows is not self._settled or kept != self._kept):
             flows = partial(self._flows, desired.flows, kept, ledger)
+            self._settled = None  # what the flow tables have is of two requests, until all of it is written
         for phase in diff.plan(ledger.contents, self._wanted.setup(desired.setup), groups, flows):
             if not await self._write_phase(device, request, ledger, phase, strict=strict):
                 return False
@@ -166,32 +190,49 @@ class Writer:
         """Write the changes of ``phase``; return False where something newer took over on the way."""
         changes = ledger.worth_writing(phase.changes)
         superseded = False
-        under_way: deque[tuple[list[Change], asyncio.Task[dict[int, P4Error]]]] = deque()
+        under_way: deque[_Write] = deque()
         try:
             while True:
-                while len(under_way) < _UNDER_WAY and not superseded:
+                while len(under_way) < self._abreast and not superseded:
                     batch = list(islice(changes, self.batch))
                     if not batch:
                         break
-                    under_way.append((batch, asyncio.create_task(device.write(device.prepare(batch)))))
+                    answer = asyncio.create_task(device.write(device.prepare(batch)))
+                    under_way.append(_Write(batch, answer, time.monotonic(), len(under_way)))
                     if len(batch) == self.batch:  # there may be a next: let this one out before it is made
                         await asyncio.sleep(0)
                         await asyncio.sleep(0)
                 if not under_way:
                     return not superseded
-                batch, write = under_way.popleft()
-                errors = await write
-                request.updates += len(batch)
-                ledger.note(batch, errors, strict=strict)
+                write = under_way.popleft()
+                errors = await write.answer
+                if len(write.changes) == self.batch:
+                    each_s = (time.monotonic() - write.begun) / (write.ahead + 1)
+                    self._abreast = 1 if each_s > _SLOW_S else _UNDER_WAY
+                request.updates += len(write.changes)
+                ledger.note(write.changes, errors, strict=strict)
                 # A newer ranking goes before the rest of the flows; what was written is progress.
                 superseded = self._newer() and phase.step > Step.FLIP
         except BaseException as error:
             # After these two the switch is read back: not before it has done with the other writes.
             if not isinstance(error, (DriftError, OverflowedError)):
-                for _, write in under_way:
-                    write.cancel()
-            await asyncio.gather(*(write for _, write in under_way), return_exceptions=True)
+                for write in under_way:
+                    write.answer.cancel()
+            await asyncio.gather(*(write.answer for write in under_way), return_exceptions=True)
             raise
+
+    def _forget_refusals(self, desired: Desired, ledger: Ledger) -> None:
+        """Forget refused rows that ``desired``, now written, does not have."""
+        if not ledger.refused:
+            return
+        wanted = dict(self._wanted.setup(desired.setup))
+        if desired.groups is not None:
+            bank = tables.active_bank(ledger.contents)
+            rows = tables.group_rows(desired.groups)
+            wanted["group_level"] = {(bank, group): call for group, call in rows.items()}
+        if desired.flows is not None:
+            wanted |= self._wanted.flows(desired.flows)
+        ledger.forget_unwanted(wanted)
 
     def _groups(self, desired: Desired, ledger: Ledger) -> Mapping[int, tables.Call] | None:
         if desired.groups is None:
@@ -207,8 +248,13 @@ class Writer:
         groups: Collection[int] | None,
         ledger: Ledger,
     ) -> Iterator[tables.Contents]:
-        """Return the rows of the flow tables; in parts, made while the switch works, where all are new."""
-        held = any(ledger.contents[table] for table in tables.FLOW_TABLES)
-        if not held and groups is None and self.room.for_flows(tables.at_most(flows)):
-            return tables.flow_rows_in_parts(flows, self.batch)
+        """Return the rows of the flow tables; in parts, made while the switch works, where all are new.
+
+        Not where there are queue pairs: several flows may be one row, the last of them, wherever that is.
+        """
+        if groups is None and not any(ledger.contents[table] for table in tables.FLOW_TABLES):
+            counts = tables.at_most(flows)
+            pairs = any(counts[table] for table in tables.PAIR_TABLES)
+            if not pairs and self.room.for_flows(counts):
+                return tables.flow_rows_in_parts(flows, self.batch)
         return iter([self.room.flows(self._wanted.flows(flows), ledger.contents, groups)])

@@ -14,15 +14,15 @@ from hostagent.rtnetlink import DUMP, REQUEST, ask, attribute, attributes, conne
 
 _RTM_GETLINK, _RTM_GETNSID = 18, 90
 _IFF_LOOPBACK = 0x8
-_IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_LINK_NETNSID = 3, 18, 37
+_IFLA_LINKINFO, _IFLA_LINK_NETNSID = 18, 37
 _IFLA_INFO_KIND = 1
 _NETNSA_NSID, _NETNSA_FD = 1, 3
 _LINK = struct.Struct("=BxHiII")  # ifinfomsg: family, type, index, flags, change
 _NUMBER = struct.Struct("=i")
 
 
-def attached(host: int) -> frozenset[str]:
-    """Return the names of the calling thread's interfaces that lead to the namespace open as ``host``.
+def attached(host: int) -> frozenset[int]:
+    """Return the indices of the calling thread's interfaces that lead to the namespace open as ``host``.
 
     Those are physical ones, and such as macvlan, ipvlan, VLAN and veth whose lower device or other end is
     there. Raises OSError.
@@ -30,14 +30,15 @@ def attached(host: int) -> frozenset[str]:
     with connect() as netlink:
         number = _number(netlink, host)
         answers = ask(netlink, _RTM_GETLINK, REQUEST | DUMP, _LINK.pack(0, 0, 0, 0, 0))
-    names: set[str] = set()
+    indices: set[int] = set()
     for answer in answers:
-        flags, found = _LINK.unpack_from(answer)[3], attributes(answer[_LINK.size :])
+        _, _, index, flags, _ = _LINK.unpack_from(answer)
+        found = attributes(answer[_LINK.size :])
         is_physical = _IFLA_INFO_KIND not in attributes(found.get(_IFLA_LINKINFO, b""))
         leads_there = number >= 0 and found.get(_IFLA_LINK_NETNSID) == _NUMBER.pack(number)
         if not flags & _IFF_LOOPBACK and (is_physical or leads_there):
-            names.add(found[_IFLA_IFNAME].rstrip(b"\0").decode("utf-8", "surrogateescape"))
-    return frozenset(names)
+            indices.add(index)
+    return frozenset(indices)
 
 
 def _number(netlink: socket.socket, host: int) -> int:

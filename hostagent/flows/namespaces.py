@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
+import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping
 from contextlib import ExitStack
@@ -16,13 +18,13 @@ from ipaddress import ip_address
 from threading import Thread
 from typing import TypeVar
 
-import psutil
 import structlog
 
 from hostagent.flows.activity import TcpActivity
 from hostagent.flows.attached import attached
 from hostagent.flows.connection import Connection, FiveTuple, Listing
 from hostagent.flows.inet_diag import Destroyed, InetDiag
+from hostagent.rtnetlink import DUMP, REQUEST, ask, attributes, connect
 
 MAX_DESTROYED = 512
 """Destroyed sockets that are looked at each time; the kernel keeps more for the next."""
@@ -35,6 +37,9 @@ MAX_ADDRESSES = 8
 """Most addresses of one namespace that are spoken for: who may set any must not crowd out others."""
 
 _CLONE_NEWNET = 0x4000_0000
+_RTM_GETADDR = 22
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_ADDRESS = struct.Struct("=BBBBI")  # ifaddrmsg: family, prefix length, flags, scope, index
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -209,15 +214,23 @@ def inside(namespace: int, function: Callable[[], Result]) -> Result:
     return results[0]
 
 
-def _addresses(names: Collection[str] | None) -> frozenset[bytes]:
-    """Return the addresses of the interfaces ``names`` (None: of all), but for those of loopback or link."""
-    present = (
-        ip_address(entry.address.partition("%")[0])
-        for name, entries in psutil.net_if_addrs().items()
-        if names is None or name in names
-        for entry in entries
-        if entry.family != psutil.AF_LINK
-    )
+def _addresses(indices: Collection[int] | None) -> frozenset[bytes]:
+    """Return the addresses of the calling thread's interfaces, but for those of loopback or link.
+
+    Those of ``indices`` only, where that is not None: a tenant's interfaces may have names that are no text.
+    """
+    with connect() as netlink:
+        answers = ask(netlink, _RTM_GETADDR, REQUEST | DUMP, _ADDRESS.pack(0, 0, 0, 0, 0))
+    present: set[bytes] = set()
+    for answer in answers:
+        family, _, _, _, index = _ADDRESS.unpack_from(answer)
+        if family in (socket.AF_INET, socket.AF_INET6) and (indices is None or index in indices):
+            found = attributes(answer[_ADDRESS.size :])
+            present.add(
+                found.get(_IFA_LOCAL) or found[_IFA_ADDRESS]
+            )  # the latter is the peer's, if there is one
     return frozenset(
-        address.packed for address in present if not (address.is_loopback or address.is_link_local)
+        packed
+        for packed in present
+        if not ((address := ip_address(packed)).is_loopback or address.is_link_local)
     )

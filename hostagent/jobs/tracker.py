@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import NamedTuple
+
+import structlog
 
 from hostagent.jobs.exits import ExitWatch
 from hostagent.jobs.health import Health, Patience, verdict
@@ -62,6 +65,8 @@ class JobTracker:
         self._search: Generator[tuple[str, Source] | None, None, None] | None = None  # that goes on
         self._unread: list[TrackedJob] = []
         self._exits = ExitWatch(proc)
+        self._said: set[str] = set()  # jobs that have gone wrong
+        self._log = structlog.get_logger()
         self._waiting: dict[str, TrackedJob] = {}  # that have died, and whose launcher may start them again
         for kept in memory:
             self._waiting[kept.id] = job = TrackedJob.recalled(kept, formats)
@@ -95,13 +100,19 @@ class JobTracker:
             self._end(job)
         for name, members in by_job.items():
             job = self.jobs.get(name) or self._again(name, members) or self._begin(name, members)
-            job.update(members, self._proc, self._watcher)
+            with self._apart(job):
+                job.update(members, self._proc, self._watcher)
         self._give_up()
+        self._said &= self.jobs.keys() | self._waiting.keys()
         return over
 
     def remember(self) -> list[JobMemory]:
-        """Return what is to be kept of the jobs while there is no agent."""
-        return [job.remember() for job in (*self.jobs.values(), *self._waiting.values())]
+        """Return what is to be kept of the jobs while there is no agent; what cannot be kept is left out."""
+        kept: list[JobMemory] = []
+        for job in (*self.jobs.values(), *self._waiting.values()):
+            with self._apart(job):
+                kept.append(job.remember())
+        return kept
 
     def search(self, now_ns: int) -> bool:
         """Search for the logs of jobs that have shown none yet; say whether there was any to search for.
@@ -121,7 +132,8 @@ class JobTracker:
         until_ns = time.thread_time_ns() + SEARCH_NS
         for found in self._search:
             if found is not None and (job := self.jobs.get(found[0])) is not None:
-                job.follow([found[1]], self._proc, self._watcher)
+                with self._apart(job):
+                    job.follow([found[1]], self._proc, self._watcher)
             if time.thread_time_ns() >= until_ns:
                 return True
         self._search = None
@@ -150,8 +162,9 @@ class JobTracker:
         got: list[Progress] = []
         while left:
             job = left.pop(0)
-            if (durations := job.read(now_ns)) is not None:
-                got.append(Progress(job, durations))
+            with self._apart(job):
+                if (durations := job.read(now_ns)) is not None:
+                    got.append(Progress(job, durations))
             if time.thread_time_ns() >= until_ns:
                 break
         self._unread = left
@@ -183,7 +196,8 @@ class JobTracker:
     def _end(self, job: TrackedJob) -> None:
         del self.jobs[job.id]
         job.over_ns = time.monotonic_ns()
-        job.read(job.over_ns)
+        with self._apart(job):
+            job.read(job.over_ns)
         job.health, job.reason = verdict(
             job.statuses.values(), job.counter.value, job.counter.total, failed=job.failed
         )
@@ -191,6 +205,20 @@ class JobTracker:
             self._waiting[job.id] = job
         else:
             job.close()
+
+    @contextlib.contextmanager
+    def _apart(self, job: TrackedJob) -> Iterator[None]:
+        """Have what goes wrong with ``job`` be its own, and no other job's: it is said, once.
+
+        A tenant writes its logs, and names its files, as it likes; whatever of that nobody has thought of
+        must not end the agent, which has every tenant's jobs.
+        """
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001
+            if job.id not in self._said:
+                self._said.add(job.id)
+                self._log.error("part of a job cannot be followed or kept", job=job.id, error=repr(error))
 
     def _again(self, name: str, members: Collection[TrainingProcess]) -> TrackedJob | None:
         """Return the job that its launcher has started again, or that was there before the agent was."""

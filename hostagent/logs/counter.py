@@ -24,8 +24,11 @@ RISING = 2
 """So many held marks in a row, each above the last, are believed whatever their distances."""
 
 
+MAX_TIME_NS = (1 << 63) - 1
+"""As much as any iterations together are taken to have taken."""
+
 _Count = Annotated[int, Field(ge=0, le=MAX_ITERATION)]
-_Time = Annotated[int, Field(ge=0, lt=1 << 63)]
+_Time = Annotated[int, Field(ge=0, le=MAX_TIME_NS)]
 
 
 class CounterState(NamedTuple):
@@ -119,6 +122,9 @@ class IterationCounter:
         long after it was written, which is what ``live`` false means.
         """
         self.adopted = None
+        if not 0 <= mark.completed <= MAX_ITERATION:
+            self.rejected["iteration out of range"] += 1
+            return []
         if mark.anew:
             self._forget()
         value, last = mark.completed, self.value
@@ -246,7 +252,7 @@ class IterationCounter:
             per_ns = mark.duration_ns or mark.pace_ns
             room_ns = now_ns - self._started_ns - self._accounted_ns
             if per_ns is None or (held - last) * per_ns > room_ns:
-                self._base += held - last - (self._interval or step)
+                self._base = max(0, self._base + held - last - (self._interval or step))
             elif self._interval is None:
                 self._interval = held - last
                 self._base = min(self._base, max(0, last - self._interval))
@@ -258,9 +264,9 @@ class IterationCounter:
         self.iterations = max(0, mark.completed - self._base)
         self.last_ns = now_ns
         duration_ns = mark.duration_ns if mark.duration_ns is not None else since_ns // max(1, step)
-        pace_ns = duration_ns or mark.pace_ns or 0
+        pace_ns = min(duration_ns or mark.pace_ns or 0, MAX_DURATION_NS)  # the clock's word may be any
         if pace_ns > 0:
-            self._accounted_ns += step * pace_ns
+            self._accounted_ns = min(self._accounted_ns + step * pace_ns, MAX_TIME_NS)
             if not begins:
                 self._recent.append((step, pace_ns))
         return [duration_ns] * min(step, MAX_DURATIONS) if duration_ns > 0 else []

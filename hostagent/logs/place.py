@@ -39,7 +39,9 @@ class Place:
     owner: int | None = None
 
     def __str__(self) -> str:
-        return self.path if self.root is None else f"{self.path} in {self.root}"
+        text = self.path if self.root is None else f"{self.path} in {self.root}"
+        # A name may be any bytes, and what says it, a log or a file of the agent's, is to be text.
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
     def stat(self) -> os.stat_result:
         """Return what is there now. Raises OSError where nothing is, or nothing that may be read."""

@@ -23,15 +23,15 @@ Identity = tuple[int, int]
 MARKED = 64
 """By so many bytes before it a place in a file is known again."""
 
-_Whole = Annotated[int, Field(ge=0, lt=1 << 63)]
+_Number = Annotated[int, Field(ge=0, lt=1 << 64)]
 
 
 class Bookmark(NamedTuple):
     """A place in a file, to go on from there later, if what stood before it is still the same."""
 
-    device: _Whole
-    inode: _Whole
-    position: _Whole
+    device: _Number
+    inode: _Number
+    position: _Number
     digest: str
     """Of the MARKED bytes before it."""
 
@@ -131,15 +131,24 @@ class Tail:
         return self._take(self._size(), restarted=replaced)
 
     def _size(self) -> int:
-        return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
+        """Return the size of the open file; 0 where there is none, or its file system fails us."""
+        try:
+            return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
+        except OSError:
+            return 0
 
     def _open(self) -> bool:
         try:
             descriptor = self.place.open()
         except OSError:
             return False
-        opened = os.fstat(descriptor)
-        if not stat.S_ISREG(opened.st_mode) or is_compressed(os.pread(descriptor, 6, 0)):
+        try:
+            opened = os.fstat(descriptor)
+            unfit = not stat.S_ISREG(opened.st_mode) or is_compressed(os.pread(descriptor, 6, 0))
+        except OSError:
+            os.close(descriptor)
+            return False
+        if unfit:
             self._ignored, self._ignored_size = (opened.st_dev, opened.st_ino), opened.st_size
             os.close(descriptor)
             return False

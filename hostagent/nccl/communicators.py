@@ -12,6 +12,12 @@ from hostagent.nccl.messages import Collectives, Communicator, Connection, End, 
 MOST = 256
 """Communicators of one job that are kept, at most; further ones are counted."""
 
+MOST_RANKS = 4096
+"""Local ranks of all communicators of one job that are kept, at most: they are in every full Report."""
+
+MOST_COLLECTIVES = (1 << 64) - 1
+"""Collectives that are counted, at most: a Report's field takes no more."""
+
 MOST_CONNECTIONS = 16_384
 """Connections of one job that are kept, at most."""
 
@@ -43,6 +49,14 @@ class _Job:
     dropped: dict[int, int] = field(default_factory=dict)
     beyond: int = 0
 
+    def takes(self, communicator: JobCommunicator, rank: int) -> bool:
+        """Say whether ``rank`` is known in ``communicator``, or may be one more."""
+        if rank in communicator.local_ranks or rank in communicator.collectives:
+            return True
+        kept = sum(len(one.local_ranks | one.collectives.keys()) for one in self.communicators.values())
+        self.beyond += kept >= MOST_RANKS
+        return kept < MOST_RANKS
+
 
 class Communicators:
     """What the plugins of all jobs on this host have told."""
@@ -68,9 +82,11 @@ class Communicators:
         match message:
             case Communicator(_, name, ranks, nodes):
                 communicator.name, communicator.ranks, communicator.nodes = name, ranks, nodes
-                communicator.local_ranks.add(rank)
-            case Collectives(_, _, started, _, _, _):
-                communicator.collectives[rank] = communicator.collectives.get(rank, 0) + started
+                if known.takes(communicator, rank):
+                    communicator.local_ranks.add(rank)
+            case Collectives(_, _, started, _, _, _) if known.takes(communicator, rank):
+                count = communicator.collectives.get(rank, 0) + started
+                communicator.collectives[rank] = min(count, MOST_COLLECTIVES)
             case Connection(_, _, _, queue_pair, _, socket):
                 if len(known.sockets) + len(known.queue_pairs) >= MOST_CONNECTIONS:
                     known.beyond += 1

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 import grpc
 import pytest
 from leveller_proto import agent_pb2, agent_pb2_grpc
+from structlog.testing import capture_logs
 
 from controlplane import agents
 from controlplane.agents import AgentServer, Handlers
@@ -279,6 +280,68 @@ async def test_large_reports_are_taken_more_slowly(server, full):
         await asyncio.sleep(1.0)
         task.cancel()
         assert 3 <= len(server.seen.reports) + len(server.seen.refused) < 20
+
+
+async def test_a_new_stream_brings_no_new_budget(server):
+    large = report(full=True, flows=[agent_pb2.FlowState()] * 10_000)  # a second's worth
+
+    async def again_and_again():
+        while True:
+            async with connect(server) as stream:
+                await welcomed(stream)
+                before = len(server.seen.reports)
+                await stream.write(large)
+                await until(lambda before=before: len(server.seen.reports) > before)
+
+    tasks = [asyncio.create_task(again_and_again()) for _ in range(3)]
+    await asyncio.sleep(2.0)
+    async with connect(server, host="h2", addresses=["10.0.2.1"]) as other:
+        async with asyncio.timeout(1):
+            await welcomed(other)  # another host's agent does not wait
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert 2 <= len(server.seen.reports) <= 5
+
+
+async def test_who_connects_too_often_is_refused(server, monkeypatch):
+    monkeypatch.setattr(agents, "HELLO_TIMEOUT_S", 0.5)
+
+    async def code():
+        async with connect(server) as stream:
+            try:
+                await stream.read()
+            except grpc.aio.AioRpcError as error:
+                return error.code(), error.details()
+            return None
+
+    got = await asyncio.gather(*(code() for _ in range(60)))
+    refused = [answer for answer in got if answer is not None]
+    assert set(refused) == {(grpc.StatusCode.RESOURCE_EXHAUSTED, "it connects too often")}
+    assert 10 <= len(refused) <= 30  # 20 may at once, and 10 more in half a second
+    async with connect(server) as stream:
+        await welcomed(stream)
+
+
+async def test_coming_and_going_does_not_fill_the_log(server, monkeypatch):
+    with capture_logs() as logs:
+        for _ in range(10):
+            async with connect(server) as stream:
+                await welcomed(stream)
+            await until(lambda: not server.agents())
+        lines = [line["event"] for line in logs]
+        assert lines == ["agent connected", "agent gone"] * 3 + ["agent connected"]
+        account = server._accounts["h1"]
+        account.lines = type(account.lines)(60.0)  # an hour later
+        async with connect(server) as stream:
+            await welcomed(stream)
+        assert logs[7] == {
+            "event": "agent connected",
+            "log_level": "info",
+            "host": "h1",
+            "addresses": ["10.0.1.1"],
+            "lines_left_out": 13,
+        }
 
 
 async def test_an_address_in_use_is_one_line_with_the_reason(server, capfd):

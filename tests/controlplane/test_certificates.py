@@ -33,6 +33,7 @@ def keys(tmp_path_factory):
     authority.sign("controller", "IP:127.0.0.1,DNS:controller.example")
     authority.sign("h1", "DNS:h1,IP:10.0.1.1,IP:fd00::1")
     authority.sign("h2", "IP:10.0.2.1", common="h2")
+    authority.sign("h3", "DNS:Host3.example,IP:10.0.3.1")
     other.sign("stranger", "DNS:h1,IP:10.0.1.1")
     return folder
 
@@ -101,6 +102,15 @@ async def test_an_agent_is_who_its_certificate_says(serving):
 async def test_the_common_name_is_the_hosts_where_there_is_no_dns_name(serving):
     async with serving.stream("h2", "h2", "10.0.2.1") as stream:
         await serving.welcomed(stream)
+
+
+async def test_a_host_is_called_as_its_certificate_spells_it(serving):
+    async with serving.stream("h3", "host3.EXAMPLE", "10.0.3.1") as first:
+        await serving.welcomed(first)
+        async with serving.stream("h3", "HOST3.example", "10.0.3.1") as second:
+            await serving.welcomed(second)
+            assert await first.read() is grpc.aio.EOF
+            assert [agent.host for agent in serving.server.agents()] == ["Host3.example"]
 
 
 @pytest.mark.parametrize(
@@ -187,6 +197,24 @@ async def test_new_files_count_from_the_next_connection_and_bad_ones_do_not(keys
         assert "controller.key" in next(
             line["reason"] for line in logs if line["event"].startswith("new certificates cannot be used")
         )
+
+
+async def test_a_missing_file_is_said_once(keys, tmp_path):
+    for name in ("controller.pem", "controller.key", "ca.pem", "h1.pem", "h1.key"):
+        (tmp_path / name).write_bytes((keys / name).read_bytes())
+    made = Serving(keys, section(tmp_path))
+    async with made.server.serve("127.0.0.1:0") as made.address:
+        for _ in range(2):
+            (tmp_path / "controller.key").rename(tmp_path / "away")
+            with capture_logs() as logs:
+                for _ in range(4):
+                    async with made.stream("h1", "h1", "10.0.1.1") as stream:
+                        await made.welcomed(stream)
+            (line,) = [line for line in logs if line["event"].startswith("new certificates cannot be used")]
+            assert "controller.key" in line["reason"]
+            (tmp_path / "away").rename(tmp_path / "controller.key")
+            async with made.stream("h1", "h1", "10.0.1.1") as stream:
+                await made.welcomed(stream)
 
 
 def test_files_that_cannot_be_used_are_told_at_start(keys):

@@ -169,8 +169,9 @@ async def test_device_id_of_another_switch(kind, switch, config):
         assert "ours will be, which shows whether 77 is its device id: it would say the same of" in lines[0]
     else:
         assert code == 2
-        assert refusals(lines)[0].startswith("S1: device: ")
-        assert "mend switches.device_id = 77" in lines[0]
+        assert refusals(lines) == [
+            "S1: device: NOT_FOUND (device 77 is not here; this is 1): switches.device_id is 77; set it to 1"
+        ]
 
 
 async def test_device_id_of_another_switch_once_that_has_its_program(kind, switch, config):
@@ -181,12 +182,56 @@ async def test_device_id_of_another_switch_once_that_has_its_program(kind, switc
         if kind == "bmv2":
             assert refusals(lines) == [
                 "S1: device: device 77 has no pipeline, but there is one in device 1:"
-                " mend switches.device_id = 77"
+                " switches.device_id is 77; set it to 1"
             ]
         else:
-            assert "mend switches.device_id = 77" in lines[0]
+            assert lines[0].endswith(
+                "(device 77 is not here; this is 1): switches.device_id is 77; set it to 1"
+            )
         code, lines = await check(config(switch.target()))
         assert (code, refusals(lines)) == (0, ["it fits"])
+
+
+async def test_device_id_0_is_none_of_ours(kind, switches, config):
+    switch = switches(started=False)
+    switch._command[switch._command.index("--device-id") + 1] = "0"
+    switch.start()
+    wrong, switch.device_id = switch.target(), 0
+    await push(switch, PROGRAM.p4info.read_text())
+    code, lines = await check(config(wrong))
+    assert (code, len(refusals(lines))) == (2, 1)
+    if kind == "bmv2":
+        assert lines[0].startswith("S1: device: device 1 has no pipeline, but there is one in device 0: ")
+    assert lines[0].endswith(": start it with --device-id 1: ids are from 1 on")
+
+
+async def test_connection_to_grpc_that_is_not_p4runtime(config):
+    server = grpc.aio.server()
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    code, lines = await check(config(Target("S1", address, 1)))
+    await server.stop(None)
+    assert (code, refusals(lines)) == (
+        2,
+        [
+            f"S1: connection: {address} is a gRPC server without P4Runtime (Method not found!):"
+            " set switches.address to the switch's P4Runtime"
+        ],
+    )
+
+
+async def test_gnmi_that_gives_no_answer_is_not_waited_for(switch, config, monkeypatch):
+    async def never(self, request, context):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Proxy, "_get", never)
+    async with Proxy(switch) as proxy:
+        code, lines = await check(config(proxy.target()), "--deadline-s", "0.5")
+    assert (code, refusals(lines)) == (0, ["it fits"])
+    assert (
+        "S1: port map: note: gNMI gave no answer in 0.5 s: what it knows of ports and queues was not seen"
+        in lines
+    )
 
 
 async def test_device_id_that_a_controller_has_tried_to_push_to(kind, switch, config):
@@ -201,7 +246,7 @@ async def test_device_id_that_a_controller_has_tried_to_push_to(kind, switch, co
     assert (code, len(refusals(lines))) == (2, 1)
     assert lines[0] == (
         "S1: device: a push to device 77 has failed: it is another device, or the program was no good:"
-        " mend switches.device_id = 77, and start the switch anew"
+        " switches.device_id is 77; set it to the switch's own, and start the switch anew"
     )
     code, lines = await check(config(switch.target()))
     assert (code, refusals(lines)) == (0, ["it fits"]), "and it still stands"

@@ -347,6 +347,18 @@ def test_openflow_switches_connect_by_themselves(tmp_path):
             lambda text: text.replace("peer_port = 3", "peer_port = 4"),
             "V1 to S1:4 leads to no port of a P4 switch",
         ),
+        (
+            lambda text: text.replace("peer_port = 3", "peer_port = 2"),
+            "the cable of V1 leads to S1:2, which is among host_ports of S1; remove it there",
+        ),
+        (
+            lambda text: text + text.replace('"V1"', '"V2"').replace("_id = 9", "_id = 8"),
+            "switches.cables.peer_port has S1:3 twice",
+        ),
+        (
+            lambda text: text + '[openflow]\nlisten = "127.0.0.1:9559"\n',
+            "openflow.listen and the controller's are both 127.0.0.1:9559; give another",
+        ),
     ],
 )
 def test_openflow_switches_that_cannot_be(tmp_path, change, says):

@@ -109,6 +109,34 @@ def test_who_tells_less_than_was_counted_is_found_out(counting, profiler):
     assert counting.verdict("a").flagged
 
 
+def test_with_more_hosts_or_fewer_a_job_is_to_be_measured_again(counting, profiler):
+    profile(counting, profiler)
+    flows = {flow(1): ("1", 1), flow(3): ("3", 3)}
+    groups = (group("1", "a", "S1", "S2"), group("3", "b", "O1", "S2"))
+    counting.place(Placement(groups, {"1": 1, "3": 3}, flows), {"a", "b"})
+    counting.observe(both(0, 0), {"a": 9, "b": 9}, profiler, 20 * SECOND)
+    assert not counting.verdict("a").checked
+    assert counting.take_void() == {"a"}
+    assert counting.take_void() == frozenset()
+
+
+def test_what_was_measured_without_a_reading_is_not_held_against_an_older_one(counting, profiler):
+    profile(counting, profiler)
+    assert counting.verdict("a").checked
+    profiler.again("a", 10 * SECOND)
+    profiler.step(10 * SECOND, "ab", {}, "ab", [frozenset("a"), frozenset("b")])
+    profiler.observe("a", [Iteration(n * SECOND // 2, SECOND // 2) for n in range(21, 25)], 12 * SECOND)
+    assert profiler.t_ideal_ns("a") == SECOND // 2
+    counting.observe(both(10**7, 10**7), {"a": 9}, profiler, 13 * SECOND)
+    assert not counting.verdict("a").checked
+
+
+def test_what_each_host_sent(counting, profiler):
+    profile(counting, profiler)
+    assert counting.sent("a") == {flow(1).source: 4 * 10**6, flow(2).source: 4 * 10**6}
+    assert counting.sent("c") == {}
+
+
 def test_a_reading_that_comes_late_tells_nothing_of_an_iteration(counting, profiler):
     profile(counting, profiler, late_ns=PROMPT_NS + 1)
     assert (profiler.t_ideal_ns("a"), counting.verdict("a").checked) == (SECOND, False)

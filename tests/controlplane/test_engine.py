@@ -10,6 +10,7 @@ from controlplane.engine import SETTLE_NS, Engine, Sizes
 from controlplane.int_report import Hop, IntReport
 from controlplane.model import FiveTuple, Link
 from controlplane.paths import PathError
+from controlplane.plausibility import Verdict
 from controlplane.reports import FlowReport, HostReport, JobReport, Timing
 from controlplane.southbound import FlowEntry, GroupLevel
 from controlplane.store import Saved
@@ -481,3 +482,135 @@ def test_a_job_that_is_profiled_or_silent_has_no_slack():
     assert {name: job.state for name, job in step.jobs.items()} == {"a": "profiling", "b": "waiting"}
     assert [step.desired["S1"].groups[number].slack_us for number in (1, 2)] == [0, 83_000]
     assert controller.step(29 * SECOND).desired["S1"].groups[2].slack_us == 0
+
+
+class Cluster:
+    """Jobs a (host 1) and b (host 2): an iteration of 1 s and 1 MB each second, alone; both meet on S1:3."""
+
+    def __init__(self, **sections):
+        self.engine = engine(config(policy={"profile": True}, **sections))
+        self.told, self.sent = {"a": 1.0, "b": 1.0}, {flow(1): 0, flow(2): 0}
+        for host, name in ((1, "a"), (2, "b")):
+            flows = [FlowReport(flow(host), name, 10**6)]
+            say(self.engine, f"h{host}", 1, job(name), flows=flows, full=True)
+            probe(self.engine, flow(host), 1, (1, 3))
+        self.engine.step(SECOND)
+
+    def run(self, start, stop, *, told=1.0, sent=1.0, world_size=0, also=lambda now: None):
+        """Let the seconds pass, in each of which a tells of ``told`` and sends ``sent`` iterations."""
+        for now in range(start, stop):
+            self.told = {"a": self.told["a"] + told, "b": self.told["b"] + 1}
+            self.sent[flow(1)] += round(sent * 10**6)
+            self.sent[flow(2)] += 10**6
+            for host, name in (("h1", "a"), ("h2", "b")):
+                said = job(name, int(self.told[name]), last_s=now, durations_s=[1])
+                say(self.engine, host, now, said._replace(world_size=world_size))
+            also(now)
+            self.engine.on_counters({"S1": dict(self.sent)}, now * SECOND)
+            self.engine.step(now * SECOND)
+        return self.engine.last.jobs["a"]
+
+
+def test_who_reports_anothers_job_and_withdraws_changes_nothing_of_it():
+    cluster, alone = Cluster(), Cluster()
+
+    def stranger(now):
+        if now == 70:
+            say(cluster.engine, "h3", now, job("a", running=False))
+        elif 40 <= now < 70:
+            say(cluster.engine, "h3", now, job("a", 400_000), full=True)
+
+    cluster.run(2, 40)
+    during, after = cluster.run(40, 70, also=stranger), cluster.run(70, 120, also=stranger)
+    assert (during.progress.hosts, during.progress.iterations) == (("h1", "h3"), 69)
+    assert alone.run(2, 120) == after
+    assert (after.rate, after.t_ideal_ns, after.verdict.untold, after.verdict.checked) == (
+        1.0,
+        SECOND,
+        0,
+        True,
+    )
+
+
+def test_who_tells_of_a_job_as_it_is_profiled_but_sends_nothing_is_not_asked_later():
+    cluster = Cluster()
+    state = cluster.run(2, 30, also=lambda now: say(cluster.engine, "h3", now, job("a", 400_000), full=True))
+    assert (state.progress.tellers, state.progress.iterations) == (("h1",), 29)
+
+
+def test_a_start_that_is_told_and_withdrawn_before_it_is_profiled_costs_it_nothing():
+    cluster = Cluster()
+    say(cluster.engine, "h3", 1, job("a", 7), full=True)
+    before = cluster.run(2, 3)
+    assert before.state == "profiling"
+    say(cluster.engine, "h3", 3, job("a", running=False))
+    say(cluster.engine, "h2", 3, job("b", 2))
+    assert cluster.engine.step(3 * SECOND).jobs["a"].state == "profiling"
+
+
+def test_a_job_that_goes_on_in_another_size_is_measured_again_and_not_flagged():
+    cluster = Cluster()
+    cluster.run(2, 30, world_size=2)
+    state = cluster.run(30, 31, sent=1.75, world_size=8)
+    assert (state.state, state.verdict) == (
+        "waiting",
+        Verdict(),
+    )  # for ten times its last turn, as b is there
+    state = cluster.run(31, 120, sent=1.75, world_size=8)
+    assert (state.state, state.verdict) == ("ranked", Verdict(True, "", 0, SECOND, SECOND))
+
+
+def test_a_job_whose_log_is_away_is_not_judged():
+    cluster = Cluster()
+    cluster.run(2, 30)
+    for now in range(30, 130):
+        cluster.sent[flow(1)] += 10**6
+        say(cluster.engine, "h1", now, job("a", source=False))
+        cluster.engine.on_counters({"S1": dict(cluster.sent)}, now * SECOND)
+        state = cluster.engine.step(now * SECOND).jobs["a"]
+    assert (state.verdict.flagged, state.verdict.untold) == ("", 0)
+
+
+def test_the_next_run_of_an_id_has_nothing_of_the_last_ones_verdict():
+    cluster = Cluster()
+    cluster.run(2, 10)
+    assert cluster.run(10, 60, told=0.4).verdict.flagged
+    say(cluster.engine, "h1", 60, job("a", running=False), closed=[flow(1)])
+    cluster.engine.step(60 * SECOND)
+    say(cluster.engine, "h1", 61, job("a", 0, started_s=60), flows=[FlowReport(flow(1, 7), "a", 10**6)])
+    assert cluster.engine.step(61 * SECOND).jobs["a"].verdict == Verdict()
+
+
+@pytest.mark.parametrize("enforce", [True, False])
+def test_what_a_job_left_untold_counts_for_r_only_where_it_is_to(enforce):
+    cluster = Cluster(counters={"enforce": enforce})
+    cluster.run(2, 10)
+    state = cluster.run(10, 60, told=0.5)
+    assert state.verdict.flagged
+    assert state.verdict.untold > 20
+    told = state.progress.iterations + (state.verdict.untold if enforce else 0)
+    assert state.rate == min(told / 59, 1.0)
+    assert f"its report is {'not used' if enforce else 'doubtful'}: it told" in state.reason
+
+
+def test_who_counts_every_second_iteration_from_the_first_on_is_found_out_too():
+    state = Cluster().run(2, 90, told=0.5)
+    assert state.verdict.flagged == "it told of 10 iterations while it sent the bytes of 20"
+
+
+def test_a_t_ideal_that_was_measured_later_without_a_reading_stands():
+    cluster = Cluster(profiling={"interval_s": 60, "seed": 1})
+    assert cluster.run(2, 20).t_ideal_ns == SECOND
+    for tick in range(40, 600):
+        say(cluster.engine, "h1", tick / 2, job("a", tick, last_s=tick / 2, durations_s=[0.5]))
+        say(cluster.engine, "h2", tick / 2, job("b", tick, last_s=tick / 2, durations_s=[0.5]))
+        state = cluster.engine.step(round(tick / 2 * SECOND)).jobs["a"]
+    assert state.t_ideal_ns == SECOND // 2
+
+
+def test_a_slack_beyond_belief_is_cut_to_half_an_iteration():
+    controller = engine(config(levels={"count": 3, "slack_us": "measured", "burst_gap_us": 20_000}))
+    two_jobs(controller)
+    day = 24 * 3600 * SECOND
+    say(controller, "h1", 20, timed("a", Timing(day, 0, 64, 1.0, 1, day, True, 1)))
+    assert controller.step(20 * SECOND).desired["S1"].groups[1].slack_us == 500_000

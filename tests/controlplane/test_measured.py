@@ -1,6 +1,6 @@
 import pytest
 
-from controlplane.measured import Shares, shares, slack_ns
+from controlplane.measured import MAX_SLACK_US, Shares, shares, slack_ns, slack_us
 from controlplane.reports import Timing
 
 MS = 10**6
@@ -46,3 +46,10 @@ def test_only_a_confirmed_slack_counts_shared_among_the_bursts():
     assert slack_ns(timing(slack=90, confirmed=True, bursts=3), 7) == 30 * MS
     assert slack_ns(timing(slack=90, confirmed=True, bursts=0), 7) == 0  # of an agent that does not tell
     assert slack_ns(timing(slack=0, confirmed=True), 7) == 0  # it did harm
+
+
+def test_slack_is_no_more_than_half_an_iteration_nor_than_a_switch_has_room_for():
+    assert slack_us(41_700_000, 1000 * MS) == 41_000
+    assert slack_us(24 * 3600 * 10**9, 1000 * MS) == 500_000
+    assert slack_us(24 * 3600 * 10**9, 24 * 3600 * 10**9) == MAX_SLACK_US // 1000 * 1000
+    assert slack_us(41_700_000, None) == 0

@@ -198,7 +198,7 @@ def test_a_saved_t_ideal_is_taken_over_once():
 
 def test_a_job_that_starts_anew_is_measured_anew():
     profiler = Profiler(SETTINGS, Random(1), {"a": 4 * SECOND})
-    profiler.restart("a")
+    profiler.restart("a", 0)
     step(profiler, 0, "a", alone("a"))
     assert profiler.t_ideal_ns("a") is None
     assert profiler.profiling() == {"a"}
@@ -218,3 +218,46 @@ def test_it_lasts_long_enough_for_counters_to_be_read():
     assert profiler.profiling() == {"a"}
     assert profiler.observe("a", iterations(10.4, *[0.02] * 5), round(10.51 * SECOND))
     assert profiler.t_ideal_ns("a") == pytest.approx(0.02 * SECOND, abs=1)
+
+
+def test_who_begins_anew_each_time_leaves_the_level_to_others_for_ten_times_its_turn(profiler):
+    """Job b never tells of an iteration, and begins anew whenever its turn of 60 s is over."""
+    held = {"a": 0, "b": 0}
+    for now in range(6600):
+        step(profiler, now, "ab", together("a", "b"))
+        for job in profiler.profiling():
+            held[job] += 1
+        profiler.observe("a", iterations(now - 1, 1), now * SECOND)
+        if profiler.state("b") is State.MEASURED:
+            profiler.restart("b", now * SECOND)
+    assert 9 * 60 <= held["b"] <= 11 * 60
+    assert held["a"] >= 3
+
+
+def test_a_rest_survives_the_job_and_ends(profiler):
+    step(profiler, 0, "ab", together("a", "b"))
+    assert profiler.profiling() == {"a"}
+    step(profiler, 20, "b", together("b"))  # a goes in the middle of its turn of 20 s
+    profiler.observe("b", iterations(20, 1, 1, 1), 23 * SECOND)
+    step(profiler, 30, "ab", together("a", "b"))
+    step(profiler, 219, "ab", together("a", "b"))
+    assert profiler.profiling() == frozenset()
+    step(profiler, 220, "ab", together("a", "b"))
+    assert profiler.profiling() == {"a"}
+
+
+def test_alone_nobody_has_to_rest(profiler):
+    step(profiler, 0, "a", alone("a"))
+    profiler.restart("a", 50 * SECOND)
+    step(profiler, 51, "a", alone("a"))
+    assert profiler.profiling() == {"a"}
+
+
+def test_a_job_is_measured_again_when_asked_for_and_keeps_what_it_has_until_then(profiler):
+    step(profiler, 0, "ab", alone("a", "b"), fixed={"b": SECOND})
+    profiler.observe("a", iterations(0, 1, 1, 1), 3 * SECOND)
+    for job in "abc":
+        profiler.again(job, 4 * SECOND)
+    step(profiler, 4, "ab", alone("a", "b"), fixed={"b": SECOND})
+    assert profiler.profiling() == {"a"}
+    assert profiler.t_ideal_ns("a") == SECOND

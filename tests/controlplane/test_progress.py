@@ -290,3 +290,31 @@ def test_iterations_that_the_switches_counted_are_added(progress):
     state = only(progress, 100)
     assert state.rate(SECOND, 100 * SECOND, new=False, untold=20) == 0.5
     assert state.done == 30
+
+
+def test_a_job_that_is_pinned_is_what_its_hosts_say_while_one_of_them_has_its_log(progress):
+    progress.observe(
+        "h1",
+        report(10, job(iterations=5, started=3 * SECOND, last=9 * SECOND, durations=[SECOND])),
+        10 * SECOND,
+    )
+    progress.pin("a", ["h1"])
+    stranger = job(iterations=400_000, last=99 * SECOND, durations=[SECOND // 1000])
+    observed = progress.observe("h0", report(100, stranger), 11 * SECOND)
+    assert observed.iterations == {}
+    state = only(progress, 11)
+    assert (state.iterations, state.t0_ns, state.fastest_ns) == (5, 3 * SECOND, SECOND)
+    assert (state.hosts, state.tellers, state.pinned) == (("h0", "h1"), ("h1",), True)
+    progress.observe("h1", report(12, job(running=False)), 12 * SECOND)
+    state = only(progress, 12)
+    assert (state.iterations, state.tellers, state.pinned) == (400_000, ("h0",), False)
+    assert progress.pins("a") == {"h1"}
+    progress.observe("h0", report(101, job(running=False)), 12 * SECOND)
+    assert progress.jobs(12 * SECOND) == {}
+    assert progress.pins("a") == frozenset()  # the next run of that id is another's, maybe
+
+
+def test_who_is_not_pinned_any_more_is_anybodys(progress):
+    progress.pin("a", ["h1"])
+    progress.pin("a", [])
+    assert progress.pins("a") == frozenset()

@@ -68,6 +68,40 @@ def test_halves_that_fit_several_are_ambiguous_and_never_guessed(pairs):
     assert (pairs.alone, pairs.ambiguous) == (1, 0)
 
 
+def test_a_pair_stays_whatever_a_third_host_guesses(pairs):
+    mine = {flow(1, 2, 301): Owner("h1", "job1"), flow(2, 1, 300): Owner("h2", "job1")}
+    pairs.observe("h1", [half(1, 300, 301)])
+    pairs.observe("h2", [half(2, 301, 300)])
+    assert pairs.flows() == mine
+    guesses = [half(3, one, other) for one in range(256, 384) for other in range(256, 384) if one != other]
+    pairs.observe("h3", guesses)
+    assert pairs.flows() == mine
+    assert (pairs.alone, pairs.ambiguous) == (len(guesses), 0)
+    # That the communicator is known by now makes it no other half.
+    pairs.observe("h1", [half(1, 300, 301, comm=7)])
+    pairs.observe("h2", [half(2, 301, 300, comm=7)])
+    assert pairs.flows() == mine
+    # Given up on both sides, and made again: by now it may be either's.
+    pairs.observe("h1", [])
+    pairs.observe("h2", [])
+    assert pairs.flows() == {}
+    pairs.observe("h1", [half(1, 300, 301)])
+    pairs.observe("h2", [half(2, 301, 300)])
+    assert pairs.flows() == {}
+    assert pairs.ambiguous == 4
+
+
+def test_a_pair_whose_communicators_turn_out_to_differ_is_none(pairs):
+    pairs.observe("h1", [half(1, 100, 200)])
+    pairs.observe("h3", [half(3, 200, 100)])
+    assert len(pairs.flows()) == 2
+    pairs.observe("h1", [half(1, 100, 200, comm=7)])
+    pairs.observe("h2", [half(2, 200, 100, comm=7)])
+    assert set(pairs.flows()) == {flow(1, 3, 200), flow(3, 1, 100)}  # as far as is known
+    pairs.observe("h3", [half(3, 200, 100, comm=8)])
+    assert set(pairs.flows()) == {flow(1, 2, 200), flow(2, 1, 100)}
+
+
 def test_queue_pairs_on_one_five_tuple_are_flows_of_their_own(pairs):
     """Two jobs between two hosts whose numbers give one source port: the BTH tells them apart."""
     pairs.observe("h1", [half(1, 3, 8), half(1, 4, 6, "job2")])

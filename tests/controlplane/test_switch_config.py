@@ -19,6 +19,36 @@ def test_a_target():
     assert SwitchSection.model_validate(P4).target() == Target("S1", "h:1", 1)
 
 
+def test_port_0_is_no_address():
+    with pytest.raises(ValidationError, match="address h:0 has port 0; give the one that it listens on"):
+        SwitchSection.model_validate(P4 | {"address": "h:0"})
+    assert SwitchSection.model_validate(P4 | {"address": "unix:/run/s1:0"}).address == "unix:/run/s1:0"
+
+
+def test_an_interface_is_one_ports():
+    section = SwitchSection.model_validate(P4 | {"interfaces": {"0": "eth0", "509": "eth1"}})
+    assert section.interfaces == {0: "eth0", 509: "eth1"}
+    with pytest.raises(ValidationError, match="interfaces has eth0 twice"):
+        SwitchSection.model_validate(P4 | {"interfaces": {"0": "eth0", "509": "eth0"}})
+
+
+@pytest.mark.parametrize(
+    ("ports", "says"),
+    [
+        ((1, 65279, 65279), "cables.port has 65279 twice"),
+        ((65279, 9), "cables has port 9, which is not among ports; add it there"),
+        ((65279, 1), "port 1 has a cable to a switch, and is among host_ports; remove one"),
+    ],
+)
+def test_cables_of_ports_that_lead_to_switches(ports, says):
+    leaf = OPENFLOW | {"host_ports": [1]}
+    cables = [{"port": port, "peer": "S1", "peer_port": at} for at, port in enumerate(ports)]
+    good = [{"port": 65279, "peer": "S1", "peer_port": 3}]
+    assert SwitchSection.model_validate(leaf | {"cables": good}).cables[0].port == 65279
+    with pytest.raises(ValidationError, match=says):
+        SwitchSection.model_validate(leaf | {"cables": cables})
+
+
 def test_ports_of_each_protocol():
     assert SwitchSection.model_validate(P4).ports == (0, 509)
     assert SwitchSection.model_validate(OPENFLOW).ports == (1, 65279)

@@ -110,3 +110,9 @@ def test_what_cannot_be_written_is_told_once(tmp_path, capsys):
 def test_what_cannot_be_read_is_told(tmp_path, capsys):
     assert Memory(tmp_path).recall() == ()
     assert "cannot be read" in capsys.readouterr().out
+
+
+def test_the_largest_inode_and_a_name_of_any_letters(path):
+    log = LogMemory(kind="glob", place="/日本", bookmark=Bookmark(2**64 - 1, 2**64 - 1, 2**63 - 1, ""))
+    Memory(path).keep([job(logs=(log,))])
+    assert Memory(path).recall() == (job(logs=(log,)),)

@@ -32,15 +32,16 @@ def section(folder, cert, key=None, ca="ca"):
 def test_whom_a_certificate_is_for(folder, role):
     names = section(folder, "h1").check("agent.tls", role)
     assert names == Names(
-        frozenset({"h1", "h1.example"}), frozenset({ip_address("10.0.1.1"), ip_address("fd00::1")})
+        frozenset({"h1", "H1.example"}), frozenset({ip_address("10.0.1.1"), ip_address("fd00::1")})
     )
-    assert (names.is_host("h1"), names.is_host("H1"), names.is_host("h2")) == (True, True, False)
+    assert (names.host("h1"), names.host("H1"), names.host("h2")) == ("h1", "h1", None)
 
 
 def test_the_common_name_counts_where_there_is_no_dns_name(folder):
     assert section(folder, "plain").check("agent.tls", "client") == Names(frozenset({"plain"}), frozenset())
-    assert not Names.of(["*.example"], [], ["h1"]).is_host("h1")
-    assert not Names.of(["*.example"], [], []).is_host("h1.example")
+    assert Names.of(["*.example"], [], ["h1"]).host("h1") is None
+    assert Names.of(["*.example"], [], []).host("h1.example") is None
+    assert Names.of(["h1", "H1", "h2"], [], []).host("h1") == "H1"  # one of the two, and always the same
 
 
 def test_a_certificate_may_be_for_one_end_only(folder):
@@ -51,6 +52,7 @@ def test_a_certificate_may_be_for_one_end_only(folder):
 @pytest.mark.parametrize(
     ("files", "role", "message"),
     [
+        (("a\0b",), "client", r"x\.cert: '.*a\\x00b\.pem' cannot be read \(embedded null byte\): give a PEM"),
         (("none",), "client", r"x\.cert: .*none\.pem cannot be read \(No such file.*\): give a PEM file"),
         (("h1", "none"), "client", r"x\.key: .*none\.key cannot be read"),
         (("h1", None, "none"), "client", r"x\.ca: .*none\.pem cannot be read"),

@@ -40,7 +40,19 @@ def test_an_entry_tells_its_row(flow, row):
 
 
 @pytest.mark.parametrize(
-    "flow", [Flow(0, 0, goto=1), Flow(0, 20), Flow(2, 100), Flow(6, 20), Flow(9, 1)], ids=str
+    "flow",
+    [
+        Flow(0, 0, goto=1),
+        Flow(0, 20),
+        Flow(0, 20, (("in_port", 0xFFFFFFFE),)),
+        Flow(2, 100),
+        Flow(5, 0),
+        Flow(5, 34, (("eth_type", V4), ("ipv4_dst", "10.0.0.1"))),
+        Flow(5, 32768, (("eth_type", V4), ("ipv4_dst", "10.0.0.1"))),
+        Flow(6, 20),
+        Flow(9, 1),
+    ],
+    ids=str,
 )
 def test_an_entry_of_no_row(flow):
     assert row_of(flow) is None

@@ -13,10 +13,15 @@ from dataclasses import replace
 from ipaddress import IPv4Address, ip_network
 
 import pytest
+from structlog.testing import capture_logs
 
 from controlplane.model import FiveTuple
-from controlplane.openflow.entries import PROBES_A_SECOND, PROBES_AT_ONCE
+from controlplane.openflow.device import OpenFlowDevice
+from controlplane.openflow.entries import ECMP_GROUPS, PROBES_A_SECOND, PROBES_AT_ONCE
 from controlplane.southbound import Desired, Fabric, FlowEntry, GroupLevel, LevelQueue, NextHop, Result, Setup
+from controlplane.southbound import session as session_module
+from controlplane.southbound.diff import Change
+from controlplane.southbound.tables import Call
 from controlplane.southbound.target import OpenFlowTarget
 from tests.controlplane.southbound.helpers import PROGRAM, connected
 
@@ -126,8 +131,11 @@ def desired():
 @pytest.fixture
 async def fabric(ovs, listen, desired):
     async with Fabric([OpenFlowTarget("V1", 7, 7, listen)], PROGRAM) as fabric:
-        await connected(fabric)
-        outcome = (await fabric.apply({"V1": desired}))["V1"]
+        for _ in range(3):  # the switch may connect anew while it is being set up
+            await connected(fabric)
+            outcome = (await fabric.apply({"V1": desired}))["V1"]
+            if outcome.result is Result.APPLIED:
+                break
         assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
         yield fabric
 
@@ -207,3 +215,197 @@ async def test_a_port_that_leads_to_a_switch_from_now_on(ovs, fabric, desired):
     outcome = (await fabric.apply({"V1": desired}))["V1"]
     assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
     assert len(re.findall(r"in_port=p?2\b.*meter:2", ovs.ofctl("dump-flows"))) == 4
+
+
+FOREIGN = (
+    "table=5,ip,nw_dst=192.0.2.1,actions=drop",  # of the priority that ovs-ofctl gives by itself
+    "table=5,priority=0,actions=drop",
+    "table=5,priority=1,actions=drop",
+    "table=0,priority=20,in_port=LOCAL,actions=drop",
+    "table=1,priority=100,arp,actions=drop",
+    "table=2,priority=100,tcp,nw_src=10.0.0.0/8,tp_dst=80,actions=drop",
+    "table=3,priority=100,metadata=5,actions=drop",
+    "table=4,priority=100,ipv6,actions=drop",
+    "table=6,priority=30,metadata=5,actions=drop",
+)
+
+
+def entries(ovs):
+    """Return the flow entries, in no order."""
+    return sorted(
+        line.strip() for line in ovs.ofctl("dump-flows", "--no-stats").splitlines() if "actions=" in line
+    )
+
+
+async def test_entries_of_somebody_elses_are_left_alone(ovs, listen, desired):
+    for entry in FOREIGN:
+        ovs.ofctl("add-flow", entry)
+    before = entries(ovs)
+    assert len(before) == len(FOREIGN)
+    async with Fabric([OpenFlowTarget("V1", 7, 7, listen)], PROGRAM) as fabric:
+        with capture_logs() as logs:
+            await connected(fabric)
+        assert [line["count"] for line in logs if line["event"] == "entries of somebody else's"] == [
+            len(FOREIGN)
+        ]
+        assert not any(fabric.status()["V1"].entries.values())
+        outcome = (await fabric.apply({"V1": desired}))["V1"]
+        assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
+        assert fabric.held("V1").flows == desired.flows
+    assert set(before) < set(entries(ovs))
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Have switches looked in on often."""
+    monkeypatch.setattr(session_module, "_LOOK_IN_S", 0.3)
+
+
+async def test_an_emptied_switch_is_noticed_while_rankings_go_on(watched, ovs, fabric, desired):
+    before = {entry for entry in entries(ovs) if not re.search("table=[13],", entry)}  # but for the ranking
+    await asyncio.to_thread(ovs.ofctl, "del-flows")
+    deadline = time.monotonic() + 15
+    turn = 0
+    while not before <= set(entries(ovs)):
+        assert time.monotonic() < deadline
+        turn += 1
+        outcome = (await fabric.apply({"V1": replace(desired, groups={1: GroupLevel(turn % 6)})}))["V1"]
+        assert outcome.result is Result.APPLIED
+        await asyncio.sleep(0.1)
+
+
+async def settled(condition):
+    """Wait until ``condition()``; then see that nothing is mended any more for several looks."""
+    deadline = time.monotonic() + 15
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+    with capture_logs() as logs:
+        await asyncio.sleep(1.5)
+    assert [line["event"] for line in logs] == []
+    assert condition()
+
+
+@pytest.fixture
+def two_ways(desired):
+    hops = (NextHop(2, "02:00:00:00:00:02"), NextHop(3, "02:00:00:00:00:03"))
+    return with_route(desired, hops)
+
+
+def with_route(desired, hops):
+    routes = {**desired.setup.routes, ip_network("10.9.0.0/16"): hops}
+    return replace(desired, setup=replace(desired.setup, routes=routes))
+
+
+@pytest.mark.parametrize(
+    "deletion",
+    [
+        ("del-meters",),
+        ("del-flows", "table=0,ip,in_port=1"),
+        ("del-flows", "--strict", "table=0,priority=10,ip,ip_dscp=23"),
+        ("del-flows", "--strict", "table=1,priority=100,ip,ip_dscp=23"),
+        ("del-flows", "table=2,tcp,tp_dst=1000"),
+        ("del-flows", "--strict", "table=3,priority=0"),
+        ("del-flows", "table=4,metadata=0x2000000/0xff000000"),
+        ("del-flows", "table=5,ip,nw_dst=10.0.2.0/24"),
+        ("del-flows", "table=6"),
+        ("del-groups",),
+        ("mod-group", "group_id=0x4c560001,type=select,bucket=actions=output:1"),
+    ],
+    ids=" ".join,
+)
+async def test_what_somebody_deletes_on_an_idle_switch_is_written_again(
+    watched, ovs, fabric, two_ways, deletion
+):
+    outcome = (await fabric.apply({"V1": two_ways}))["V1"]
+    assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
+
+    def state():
+        return set(ovs.ofctl("dump-meters").splitlines()[1:]), set(ovs.ofctl("dump-groups").splitlines()[1:])
+
+    flows, others = entries(ovs), state()
+    ovs.ofctl(*deletion)
+    assert (entries(ovs), state()) != (flows, others)
+    await settled(lambda: (entries(ovs), state()) == (flows, others))
+
+
+async def test_a_ranking_that_somebody_deletes_on_an_idle_switch_is_written_again(watched, ovs, fabric):
+    ovs.ofctl("del-flows", "table=3")
+    levels = r"table=3, (priority=\d+).* actions=write_metadata:(\w+)/"
+    await settled(
+        lambda: (
+            sorted(re.findall(levels, "\n".join(entries(ovs))))
+            == [("priority=0", "0"), ("priority=100", "0x3000000")]
+        )
+    )
+
+
+async def test_flows_that_come_and_go_are_not_taken_for_somebody_elses_doing(watched, ovs, fabric, desired):
+    with capture_logs() as logs:
+        for turn in range(10):
+            flows = {
+                FLOW: FlowEntry(1 + turn % 2, 1),
+                **{replaced(FLOW, 2000 + port): FlowEntry(1, port) for port in range(turn % 3 * 5)},
+                FiveTuple(IPv4Address(HERE), IPv4Address(THERE), 17, 50000, 4791, 9): FlowEntry(1, 99),
+            }
+            ranking = {group: GroupLevel(turn % 6) for group in range(1, 2 + turn % 4)}
+            await fabric.apply({"V1": replace(desired, flows=flows, groups=ranking)})
+            await asyncio.sleep(0.4)
+    assert "switch holds something else than thought" not in [line["event"] for line in logs]
+
+
+def replaced(flow, port):
+    return FiveTuple(flow.source, flow.destination, flow.protocol, port, flow.destination_port)
+
+
+async def test_groups_of_somebody_elses_are_left_alone(ovs, listen, two_ways):
+    ovs.ofctl("add-group", "group_id=1,type=select,bucket=actions=output:1")
+    ovs.ofctl("add-flow", "table=20,priority=5,ip,actions=group:1")
+    async with Fabric([OpenFlowTarget("V1", 7, 7, listen)], PROGRAM) as fabric:
+        await connected(fabric)
+        outcome = (await fabric.apply({"V1": two_ways}))["V1"]
+        assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
+    numbers = re.findall(r"group_id=(\d+)", ovs.ofctl("dump-groups"))
+    assert sorted(map(int, numbers)) == [1, ECMP_GROUPS + 1]
+    assert "actions=group:1" in ovs.ofctl("dump-flows", "table=20")
+
+
+async def test_a_group_that_is_refused_is_not_held(ovs, fabric, desired, two_ways):
+    nowhere = (NextHop(2, "02:00:00:00:00:02"), NextHop(65400, "02:00:00:00:00:03"))
+    await fabric.apply({"V1": with_route(desired, nowhere)})
+    status = fabric.status()["V1"]
+    assert (status.entries["ecmp"], status.refused) == (0, {"ecmp": 2, "ipv4_lpm": 1})
+    outcome = (await fabric.apply({"V1": two_ways}))["V1"]
+    assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
+    assert fabric.status()["V1"].entries["ecmp"] == 2
+    await fabric.apply({"V1": with_route(desired, nowhere)})
+    status = fabric.status()["V1"]
+    assert (status.entries["ecmp"], status.refused) == (2, {"ecmp": 1})
+    assert ovs.ofctl("dump-groups").count("output:") == 2
+
+
+async def test_a_group_of_ours_that_somebody_else_has_made_is_taken_over(ovs, fabric, two_ways):
+    ovs.ofctl("add-group", f"group_id={ECMP_GROUPS + 1},type=all,bucket=actions=output:1")
+    outcome = (await fabric.apply({"V1": two_ways}))["V1"]
+    assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
+    (group,) = ovs.ofctl("dump-groups").splitlines()[1:]
+    assert "type=select" in group
+    assert re.findall(r"output:\"?p?(\d)", group) == ["2", "3"]
+
+
+async def test_a_read_has_its_whole_deadline_however_many_are_before_it(ovs, listen, desired):
+    async with Fabric([OpenFlowTarget("V1", 7, 7, listen)], PROGRAM, deadline_s=0.5) as fabric:
+        await connected(fabric)
+        device = fabric._sessions["V1"].device()
+        async with device._one_at_a_time:
+            write = asyncio.create_task(device.write([Change("active_bank", (), Call("set_bank", (1,)))]))
+            await asyncio.sleep(0.8)
+        assert await write == {}
+        assert fabric.status()["V1"].sessions == 1
+
+
+async def test_that_a_connection_from_before_ends_does_not_end_the_session(listen):
+    device = OpenFlowDevice(OpenFlowTarget("V1", 7, 7, listen), INT_DSCP, 1, 5.0)
+    device._receive(None, None)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(device.listen(lambda: None, lambda packet, hop: None), 0.1)

@@ -1,5 +1,6 @@
 import asyncio
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -55,5 +56,29 @@ async def test_who_comes_late_finds_the_switch_there() -> None:
     assert seen == [datapath]
     hub.detach(7)
     hub.went(datapath)
+    await asyncio.sleep(0)
+    assert seen == [datapath]
+
+
+class OnRelease:
+    """A lock that has something done as soon as it is let go for the first time."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then: Callable[[], None] | None = then
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+
+
+async def test_who_attaches_while_the_switch_comes_is_told_once() -> None:
+    hub, seen = Hub(), []
+    datapath = Datapath(7)
+    hub._lock = OnRelease(lambda: hub.attach(7, lambda switch, message: seen.append(switch.datapath)))
+    hub.came(datapath)
     await asyncio.sleep(0)
     assert seen == [datapath]

@@ -164,8 +164,9 @@ def test_from_another_switch_everything_comes_in() -> None:
     assert edge == [Flow(0, 20, (("in_port", 3),), goto=1)]
 
 
-def test_without_meters_probes_come_in_all_the_same() -> None:
-    flows = Pipeline(INT_DSCP, metered=False).encode("edge_port", (3,), Call("host_facing"))
+@pytest.mark.parametrize("max_meter", [0, 2])
+def test_without_a_meter_probes_come_in_all_the_same(max_meter: int) -> None:
+    flows = Pipeline(INT_DSCP, max_meter).encode("edge_port", (3,), Call("host_facing"))
     with_meters = PIPELINE.encode("edge_port", (3,), Call("host_facing"))
     assert [flow.key for flow in flows] == [flow.key for flow in with_meters]
     assert {flow.meter for flow in flows} == {None}
@@ -181,6 +182,15 @@ def test_a_port_of_which_entries_of_both_kinds_are_there_is_seen_to_differ() -> 
 @pytest.mark.parametrize("table", ["burst_gap", "ecmp_seed", "int_node"])
 def test_what_need_not_be_said_is_left_out(table: str) -> None:
     assert PIPELINE.encode(table, (), Call("", (1,))) == []
+
+
+def test_rows_that_are_not_whole_are_told_with_what_there_is_of_them() -> None:
+    flow = ("flow_group_v4", (1, 2, 6, 3, 4))
+    level = PIPELINE.encode("default_level", (), Call("set_default_level", (1, 7)))
+    flows = [PIPELINE.encode(*flow, Call("set_group", (5, 6)))[0], *level[:2]]
+    rows, _ = PIPELINE.decode(flows)
+    assert rows == {flow: Call("incomplete"), ("default_level", ()): Call("incomplete")}
+    assert PIPELINE.partial(rows, flows) == {flow: 1, ("default_level", ()): 2, ("active_bank", ()): 0}
 
 
 def test_entries_of_somebody_else_are_told() -> None:

@@ -7,7 +7,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from controlplane.openflow import wire
-from controlplane.openflow.entries import Flow, Output
+from controlplane.openflow.entries import ECMP_GROUPS, Flow, Output
 from controlplane.openflow.pipeline import static
 from controlplane.southbound.tables import Call
 from tests.controlplane.openflow.rows import PIPELINE, rows
@@ -67,8 +67,29 @@ def test_a_deletion_has_the_key_alone_and_is_strict() -> None:
 )
 def test_groups(buckets: list, new: bool, command: int) -> None:
     message = wire.group_mod(DATAPATH, 9, buckets, new=new)
-    assert (message.command, message.type, message.group_id) == (command, of.OFPGT_SELECT, 9)
+    assert (message.command, message.type, message.group_id) == (command, of.OFPGT_SELECT, ECMP_GROUPS + 9)
+    assert wire.group_of(message.group_id) == 9
     assert list(wire.buckets_of(message).values()) == buckets
+
+
+@pytest.mark.parametrize("number", [0, 1, 77, ECMP_GROUPS - 1, ECMP_GROUPS + 0x10000])
+def test_groups_of_somebody_elses(number: int) -> None:
+    assert wire.group_of(number) is None
+    to_it = parser.OFPInstructionActions(of.OFPIT_APPLY_ACTIONS, [parser.OFPActionGroup(number)])
+    stats = SimpleNamespace(table_id=5, priority=25, cookie=0, match=parser.OFPMatch(), instructions=[to_it])
+    assert wire.flow_of(stats) is None
+
+
+def test_a_group_that_does_not_choose_is_none_of_ours() -> None:
+    message = wire.group_mod(DATAPATH, 9, [(1, 2), (3, 4)], new=True)
+    message.type = of.OFPGT_ALL
+    assert wire.buckets_of(message) == {0: (0, 0)}
+
+
+def test_meters() -> None:
+    features = SimpleNamespace(body=[parser.OFPMeterFeaturesStats(200, 6, 3, 1, 8)])
+    assert wire.max_meter([features]) == 200
+    assert wire.max_meter([SimpleNamespace(body=[])]) == 0, "a switch may have nothing to say"
 
 
 def test_an_entry_that_we_have_no_words_for() -> None:

@@ -27,6 +27,8 @@ class Proxy:
         """Given each WriteRequest, returns so many seconds more for it."""
         self.change_write = None
         """Given each WriteRequest, returns the one to pass on; or None, for no answer at all."""
+        self.fail_write = None
+        """Given each WriteRequest, returns the status code to answer with, and nothing else; or None."""
         self.change_read = None
         """Given each ReadResponse, alters it."""
         self.calls = []
@@ -78,6 +80,10 @@ class Proxy:
             await self._pause()
             if write is not None and self.delay_of is not None:
                 await asyncio.sleep(self.delay_of(write))
+            if write is not None and self.fail_write is not None:
+                code = self.fail_write(write)
+                if code is not None:
+                    await context.abort(code, "as asked for")
             if write is not None and self.change_write is not None:
                 changed = self.change_write(write)
                 if changed is None:

@@ -82,3 +82,18 @@ def test_drift_is_told_after_the_rest_is_noted_and_once_only_where_strict(ledger
 def test_deleting_what_is_not_there_is_as_good(ledger):
     ledger.note([delete(9)], {0: error(GRPCStatusCode.NOT_FOUND)}, strict=True)
     assert ledger.contents["group_level"] == {}
+
+
+def test_a_row_that_is_taken_after_all_is_no_refusal_any_more(ledger):
+    ledger.note([port(1), port(2)], {0: FULL, 1: FULL}, strict=True)
+    assert ledger.refused == {("edge_port", (1,)): HOST, ("edge_port", (2,)): HOST}
+    ledger.note([port(2, FABRIC)], {}, strict=True)
+    assert ledger.refused == {("edge_port", (1,)): HOST}
+
+
+def test_a_refused_row_that_is_not_wanted_as_it_is_is_forgotten(ledger):
+    ledger.note([port(1), port(2), port(3)], dict.fromkeys(range(3), FULL), strict=True)
+    ledger.forget_unwanted({"edge_port": {(1,): HOST, (2,): FABRIC}, "group_level": {(3,): HOST}})
+    assert ledger.refused == {("edge_port", (1,)): HOST}
+    ledger.forget_unwanted({})
+    assert ledger.refused == {}

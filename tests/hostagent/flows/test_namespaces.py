@@ -95,6 +95,26 @@ def test_only_addresses_that_lead_to_the_agents_own_namespace_are_told(container
         subprocess.run(["ip", "netns", "del", name], check=True)
 
 
+def test_a_tenants_interfaces_may_have_names_that_are_no_text(container, two_hosts):
+    for command in (
+        b"link set data0 down",
+        b"link set data0 name \xff\xfe",
+        b"link set \xff\xfe up",
+        b"link add \xfd type veth peer name own1",
+    ):
+        subprocess.run([b"ip", b"-n", two_hosts.a.encode(), *command.split()], check=True)
+
+    def told():
+        namespaces = Namespaces("/proc")
+        namespaces.follow({container[0]: 0})
+        addresses = namespaces.foreign_addresses
+        namespaces.close()
+        return addresses
+
+    # The IPv6 address went as the interface was down.
+    assert two_hosts.inside(two_hosts.b, told) == [socket.inet_aton(two_hosts.a_addresses[0])]
+
+
 def test_ones_own_namespace_and_the_gone_are_no_others(namespaces):
     assert not namespaces.follow({os.getpid(): 0, 2**22 - 1: 0})
 

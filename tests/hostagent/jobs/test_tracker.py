@@ -10,6 +10,8 @@ from hostagent.jobs.health import Health
 from hostagent.jobs.identity import Rank
 from hostagent.jobs.processes import ProcessFinder, TrainingProcess, own_network_namespace
 from hostagent.jobs.tracker import JobTracker
+from hostagent.logs import FORMATS
+from hostagent.logs.format import LogFormat, Mark
 from hostagent.memory import JobMemory
 
 LINE = " iteration %8d/    1000 | elapsed time per iteration (ms): 20.0 |\n"
@@ -18,9 +20,9 @@ LINE = " iteration %8d/    1000 | elapsed time per iteration (ms): 20.0 |\n"
 class Host:
     """The real thing: a finder on /proc and a tracker."""
 
-    def __init__(self, memory=()):
+    def __init__(self, memory=(), formats=FORMATS):
         self.finder = ProcessFinder("/proc", "h1", own_network_namespace("/proc"))
-        self.jobs = JobTracker("/proc", memory=memory)
+        self.jobs = JobTracker("/proc", formats=formats, memory=memory)
         self.durations = {}
 
     def look(self):
@@ -159,6 +161,46 @@ def test_the_agent_starts_again_and_no_iteration_is_lost(host, trainers, tmp_pat
 def kept(host):
     """What is known of the jobs, by way of the file that keeps it."""
     return tuple(JobMemory.model_validate_json(memory.model_dump_json()) for memory in host.jobs.remember())
+
+
+def broken(line):
+    """A parser with a mistake in it."""
+    return Mark(int(line.split()[1]), 1_000 // int(line.split()[2])) if line.startswith("broken ") else None
+
+
+def test_what_goes_wrong_with_one_job_is_its_own(trainers, tmp_path, eventually, capsys):
+    host = Host(formats=(LogFormat("broken", broken), *FORMATS))
+    trainers.start("idle", "-", 0, 0, 0, mode="ab", job=f"{trainers.job}-evil", log="evil.log")
+    trainers.start("idle", "-", 0, 0, 0, mode="ab")
+    eventually(lambda: host.job(trainers.job) and host.job(f"{trainers.job}-evil"))
+    (tmp_path / "evil.log").write_text("broken 1 1\nbroken 2 0\n")
+    (tmp_path / "train.log").write_text(LINE % 1)
+    eventually(lambda: host.job(trainers.job).counter.iterations == 1)
+    for number in range(3):
+        with (tmp_path / "evil.log").open("a") as file:
+            file.write(f"broken {number} 0\n")
+        host.look()
+    with (tmp_path / "evil.log").open("a") as file:
+        file.write("broken 7 1\n")
+    eventually(lambda: host.job(f"{trainers.job}-evil").counter.iterations == 1)
+    said = [line for line in capsys.readouterr().out.splitlines() if "cannot be followed" in line]
+    assert len(said) == 1
+    assert f"{trainers.job}-evil" in said[0]
+    assert "ZeroDivisionError" in said[0]
+    host.jobs.close()
+
+
+def test_a_job_that_cannot_be_kept_is_left_out_alone(trainers, tmp_path, eventually, capsys):
+    host = Host(formats=(LogFormat("\ud800", broken), *FORMATS))  # a name that is no text
+    trainers.start("idle", "-", 0, 0, 0, mode="ab", job=f"{trainers.job}-evil", log="evil.log")
+    trainers.start("idle", "-", 0, 0, 0, mode="ab")
+    eventually(lambda: host.job(trainers.job) and host.job(f"{trainers.job}-evil"))
+    (tmp_path / "evil.log").write_text("broken 1 1\n")
+    eventually(lambda: host.job(f"{trainers.job}-evil").counter.iterations == 1)
+    for _ in range(2):
+        assert [memory.id for memory in kept(host)] == [trainers.job]
+    assert capsys.readouterr().out.count("kept") == 1
+    host.jobs.close()
 
 
 class Restarts:

@@ -1,9 +1,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from hostagent.logs.counter import MAX_DURATIONS, IterationCounter
-from hostagent.logs.format import Mark
+from hostagent.logs.counter import MAX_DURATIONS, CounterState, IterationCounter
+from hostagent.logs.format import MAX_DURATION_NS, MAX_ITERATION, Mark
 
 S = 10**9
 
@@ -262,3 +263,63 @@ def test_one_that_goes_on_from_a_state_counts_as_if_it_had_never_stopped(marks, 
             counter.see(Mark(completed, duration_ns), (number + 1) * 10**9, live=False)
     assert second.state() == whole.state()
     assert second.iterations == whole.iterations
+
+
+def kept(counter):
+    """What it knows, as it is kept: raises ValidationError where a number cannot be."""
+    return TypeAdapter(CounterState).validate_json(TypeAdapter(CounterState).dump_json(counter.state()))
+
+
+def test_five_lines_of_a_thousand_years_can_be_kept():
+    counter, _ = count([1, 10**9, 2 * 10**9, 3 * 10**9, 4 * 10**9], stated_s=86_400)
+    assert kept(counter) == counter.state()
+    assert (counter.value, counter.state().accounted_ns) == (4 * 10**9, 2**63 - 1)
+
+
+def test_a_pause_of_more_than_a_day_can_be_kept():
+    counter, _ = count([1, 2, 3, 4])
+    counter, durations = count([5], every_s=25 * 3600, counter=counter)
+    assert durations == [25 * 3600]
+    assert kept(counter).recent == (*[(1, S)] * 3, (1, 24 * 3600 * S))
+
+
+def test_a_count_never_begins_before_0():
+    counter = IterationCounter(S)
+    for now_s, completed, stated_ns in (
+        (2, 4, S),
+        (12, 1, S),
+        (22, 14, None),
+        (32, 97, None),
+        (33, 298, None),
+    ):
+        counter.see(Mark(completed, stated_ns), now_s * S)
+    assert (kept(counter).base, counter.iterations) == (0, 298)
+
+
+def test_a_count_beyond_all_that_can_be_is_rejected():
+    counter, _ = count([1, 2, 10**12 + 1, 3])
+    assert (counter.iterations, counter.rejected) == (3, {"iteration out of range": 1})
+
+
+@given(
+    st.lists(
+        st.builds(
+            Mark,
+            st.integers(0, 300) | st.integers(0, MAX_ITERATION + 1),
+            st.none() | st.integers(1, MAX_DURATION_NS),
+            st.none() | st.integers(1, 10**13 - 1),
+            pace_ns=st.none() | st.integers(1, MAX_DURATION_NS),
+            first=st.none() | st.integers(0, MAX_ITERATION),
+        ),
+        max_size=12,
+    ),
+    st.integers(1, 10**15),
+)
+def test_whatever_a_log_says_can_be_kept(marks, every_ns):
+    counter, now = IterationCounter(1), 1
+    for mark in marks:
+        now += every_ns
+        counter.see(mark, now)
+        assert kept(counter) == counter.state()
+    counter.settle()
+    assert kept(counter) == counter.state()

@@ -112,3 +112,12 @@ def test_a_container_in_a_mount_namespace_of_its_own(tmp_path, root):
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_name_that_is_no_text_is_said_as_text(tmp_path):
+    name = os.fsencode(tmp_path) + b"/\xff.log"
+    with open(name, "wb") as file:
+        file.write(b"text")
+    place = Place(os.fsdecode(name), "/", os.getuid())
+    assert read(place) == b"text"
+    assert str(place) == f"{tmp_path}/\\xff.log in /"

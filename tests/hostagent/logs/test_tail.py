@@ -207,3 +207,13 @@ def test_a_bookmark_in_what_is_there_no_more_is_the_beginning(tmp_path, change):
     again = Tail(Place(str(log)), mark)
     assert again.read().data.lstrip(b"\0").startswith(b"new\n")
     again.close()
+
+
+def test_a_file_system_that_fails_gives_nothing(path, tail):
+    path.write_bytes(b"one\n")
+    assert tail.read() == Piece(b"one\n")
+    path.unlink()
+    descriptor, tail._descriptor = tail._descriptor, 1 << 20  # EBADF, as a FUSE file's may say ENOTCONN
+    assert tail.read() == NOTHING
+    assert tail.bookmark().digest == ""
+    tail._descriptor = descriptor

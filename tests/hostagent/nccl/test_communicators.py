@@ -86,3 +86,23 @@ def test_what_is_lost_is_counted(known, monkeypatch):
         known.see(1, "job1", pair(number))
     assert known.lost("job1") == 9
     assert [known.of_queue_pair("job1", number) for number in range(1, 6)] == [77, 77, 77, 0, 0]
+
+
+def test_no_more_collectives_are_counted_than_a_report_takes(known):
+    for _ in range(2):
+        known.see(1, "job1", Collectives(header(), 5, 2**64 - 1, 100, 900, "AllReduce"))
+    assert known.changed()["job1"][77].collectives == {0: 2**64 - 1}
+
+
+def test_no_more_ranks_are_kept_than_reports_have_room_for(monkeypatch):
+    monkeypatch.setattr(module, "MOST_RANKS", 3)
+    known = Communicators()
+    for rank in range(5):
+        known.see(1, "job1", made(rank=rank))
+        known.see(1, "job1", Collectives(header(rank=rank), 5, 4, 100, 900, "AllReduce"))
+    known.see(1, "job2", made())  # another job's are its own
+    changed = known.changed()
+    assert changed["job1"][77].local_ranks == {0, 1, 2}
+    assert changed["job1"][77].collectives == {0: 4, 1: 4, 2: 4}
+    assert known.lost("job1") == 4
+    assert changed["job2"][77].local_ranks == {0}

@@ -1,11 +1,15 @@
 """Metadata limits of a status, and messages over gRPC's 4 MB."""
 
+import asyncio
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_network
+
+import grpc
 
 from controlplane.model import FiveTuple
 from controlplane.southbound import Desired, Fabric, FlowEntry, GroupLevel, NextHop, Result
 from controlplane.southbound import target as target_module
+from controlplane.southbound import writer as writer_module
 from controlplane.southbound.encode import MAX_UPDATES
 from tests.controlplane.southbound.helpers import PROGRAM, connected, flow
 from tests.controlplane.southbound.proxy import Proxy
@@ -44,6 +48,30 @@ def test_metadata_limits_of_the_channel_fit_the_largest_write():
     options = dict(target_module.CHANNEL_OPTIONS)
     assert options["grpc.max_metadata_size"] >= 8192 + 100 * MAX_UPDATES
     assert options["grpc.absolute_max_metadata_size"] >= options["grpc.max_metadata_size"]
+
+
+async def test_metadata_limits_that_were_not_the_cause_make_writes_smaller_for_a_while_only(
+    switch, setup, monkeypatch
+):
+    """A switch that is out of something else says the same: once it is over, Writes are full again."""
+    monkeypatch.setattr(writer_module, "_SMALLER_S", 0.5)
+    flows = {flow(number): FlowEntry(1, number) for number in range(1, 2 * MAX_UPDATES + 1)}
+    groups = {1: GroupLevel(3)}
+    async with Proxy(switch) as proxy, Fabric([proxy.target()], PROGRAM) as fabric:
+        await connected(fabric)
+        proxy.fail_write = lambda write: (
+            grpc.StatusCode.RESOURCE_EXHAUSTED if len(write.updates) > 200 else None
+        )
+        outcome = (await fabric.apply({"S1": Desired(setup, flows, groups)}))["S1"]
+        assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
+        assert fabric.held("S1").flows == flows
+        assert fabric._sessions["S1"]._writer.batch == MAX_UPDATES // 4
+        proxy.fail_write = None
+        await asyncio.sleep(0.5)
+        proxy.calls.clear()
+        others = {each: FlowEntry(1, entry.slot + 5000) for each, entry in flows.items()}
+        assert (await fabric.apply({"S1": Desired(setup, others, groups)}))["S1"].result is Result.APPLIED
+        assert [len(write.updates) for write in proxy.writes()] == [MAX_UPDATES, MAX_UPDATES]
 
 
 async def test_metadata_limits_a_write_in_which_every_update_fails_is_understood(switch, setup, smaller):

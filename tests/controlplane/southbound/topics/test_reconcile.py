@@ -59,7 +59,7 @@ async def test_reconcile_what_changed_behind_our_back(switch, desire, onlooker, 
 async def test_reconcile_an_idle_switch_is_looked_in_on(
     switch, desire, onlooker, stranger, monkeypatch, eventually
 ):
-    monkeypatch.setattr(session_module, "_IDLE_S", 0.2)
+    monkeypatch.setattr(session_module, "_LOOK_IN_S", 0.2)
     async with Fabric([switch.target()], PROGRAM, deadline_s=0.5) as fabric:
         await connected(fabric)
         await fabric.apply({"S1": desire(1, 2, 3)})

@@ -12,6 +12,7 @@ from controlplane.southbound import writer as writer_module
 from controlplane.southbound.diff import Change
 from controlplane.southbound.tables import Call
 from tests.controlplane.southbound.helpers import PROGRAM, connected, flow, flow_key
+from tests.controlplane.southbound.proxy import Proxy
 
 
 async def test_table_full_of_routes_is_counted_shown_and_the_rest_applied(switch, desire, onlooker, setup):
@@ -152,3 +153,32 @@ async def test_table_full_of_groups_ranks_the_lowest_rates(switch, smaller, setu
             )
             assert await onlooker(switch).levels() == {2: level, 3: level, 4: level}
             assert await holders(onlooker, switch) == {2: 2, 3: 2, 4: 2}
+
+
+async def test_table_full_more_is_tried_once_though_newer_wishes_go_before_it(
+    switch, smaller, setup, monkeypatch
+):
+    monkeypatch.setattr(writer_module, "_REVIEW_S", (30.0, 30.0))
+    async with (
+        Proxy(switch) as proxy,
+        Fabric([proxy.target()], smaller(flow_group_v4=ROOM)) as fabric,
+    ):
+        await connected(fabric)
+        assert (await fabric.apply({"S1": crowd(setup, (1, 2, 3))}))["S1"].refused == 30 - ROOM
+        writer, tried = fabric._sessions["S1"]._writer, []
+        try_more = writer.room.try_more
+        monkeypatch.setattr(writer.room, "try_more", lambda: (tried.append(1), try_more()))
+        writer.batch, writer._review_at = 2, 0.0  # it is due
+        proxy.delay_s = 0.05
+        tasks = []
+        for turn in range(1, 6):
+            wanted = crowd(setup, (1, 2, 3))
+            moved = {each: FlowEntry(entry.group, entry.slot + turn) for each, entry in wanted.flows.items()}
+            tasks.append(asyncio.create_task(fabric.apply({"S1": replace(wanted, flows=moved)})))
+            await asyncio.sleep(0.12)
+        outcomes = [(await task)["S1"].result for task in tasks]
+        assert outcomes[0] is Result.SUPERSEDED
+        assert outcomes[-1] is Result.APPLIED
+        assert len(tried) == 1
+        assert fabric.held("S1").flows.items() <= moved.items()
+        assert 29 < writer.review_in_s() <= 30, "and it is due again after the next pause"
