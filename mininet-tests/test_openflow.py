@@ -50,14 +50,12 @@ def test_paths_through_it_are_learnt_and_its_levels_follow_the_ranking(lab):
     assert {len(path) for path in paths} == {3}
     leaves = {(path[0].split(":")[0], path[2].split(":")[0]) for path in paths}
     assert leaves == {("leaf1", "leaf2"), ("leaf2", "leaf1")}
-    switches = {switch["name"]: switch for switch in lab.status()["switches"]}
-    assert switches["leaf1"]["primary"]
-    assert switches["leaf1"]["entries"]["flow_group_v4"] == 6
-    assert switches["leaf1"]["refused"] == {}
+    assert leaf(lab)["primary"]
+    lab.wait_for(lambda: leaf(lab)["entries"]["flow_group_v4"] == 6, 10, "six flows' entries")
+    assert leaf(lab)["refused"] == {}
     banks = set()
     for _ in range(40):
-        (leaf,) = (switch for switch in lab.status()["switches"] if switch["name"] == "leaf1")
-        banks.add(leaf["active_bank"])
+        banks.add(leaf(lab)["active_bank"])
         time.sleep(0.25)
     assert banks == {0, 1}, "no re-ranking has reached it"
     assert all(job["R"] > 0.3 for job in lab.status()["jobs"])
@@ -77,8 +75,8 @@ def test_it_forwards_when_the_controller_is_gone_and_is_reconciled_when_it_comes
     lab.start_controller(Policy("leveller", profile=False))
     lab.wait_ready()
     lab.wait_for(lambda: len(lab.status()["groups"]) == 6, 30, "six groups again")
-    (leaf,) = (switch for switch in lab.status()["switches"] if switch["name"] == "leaf1")
-    assert (leaf["primary"], leaf["refused"], leaf["error"]) == (True, {}, None)
+    found = leaf(lab)
+    assert (found["primary"], found["refused"], found["error"]) == (True, {}, None)
 
 
 def test_what_somebody_else_deletes_is_written_again(lab):
