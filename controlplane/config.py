@@ -163,7 +163,7 @@ class LevelsSection(Section):
     dscp: tuple[Dscp, ...] = ()
     """The DSCP that each level is marked with for what comes after a switch; empty = leave the DSCP alone."""
     control_queue: Queue = 7
-    """The queue of ARP, routing, CNP, pure ACKs and probes."""
+    """The queue of ARP, routing, CNP, probes, and pure ACKs of flows that are not known."""
     default: int = Field(default=0, ge=0)
     """The level of traffic that no flow entry knows."""
     guard_us: Microseconds = 0
