@@ -134,9 +134,11 @@ def ranked(order: Sequence[str], groups: Sequence[Group], count: int, scope: Sco
 
 def one_pass(incidence: Incidence) -> Callable[[], object]:
     """Return a numpy pass over the incidence: the first job on every link."""
-    nodes = incidence.nodes(Scope.FABRIC)
-    owner, members = np.asarray(incidence.owner), np.asarray(nodes.link_nodes)
-    starts = np.asarray(nodes.link_starts)[:-1]
+    links = np.asarray(incidence.links)
+    owner = np.repeat(np.arange(len(incidence.jobs), dtype=np.int32), np.diff(incidence.job_groups))
+    group = np.repeat(np.arange(len(incidence), dtype=np.int32), np.diff(incidence.starts))
+    members = group[np.argsort(links, kind="stable")]
+    starts = np.searchsorted(np.sort(links), np.arange(incidence.size)).astype(np.int32)
     return lambda: np.minimum.reduceat(owner[members], starts)
 
 

@@ -174,7 +174,7 @@ class LevelsSection(Section):
     """For so long from its first packet a burst waits at level 0, for its job does not need it yet; 0 = off.
     ``measured``: each job's own, as far as its agent is sure of it (`controlplane.measured`)."""
     burst_gap_us: Microseconds = 1000
-    """A flow that was silent for so long begins a burst."""
+    """A flow that was silent for so long begins a burst; 0 = bursts are not told apart."""
 
     @property
     def control_level(self) -> int:
@@ -211,6 +211,11 @@ class LevelsSection(Section):
             raise ValueError(
                 f'slack_us = "measured" needs burst_gap_us of {LEAST_GAP_US} or more, as agents tell bursts'
                 f" apart; it is {self.burst_gap_us}"
+            )
+        if self.slack_us and not self.burst_gap_us:
+            raise ValueError(
+                f"slack_us = {self.slack_us} is for the start of bursts, and burst_gap_us = 0 tells of none;"
+                " give the silence before one"
             )
         if self.default >= self.count:
             raise ValueError(f"default = {self.default} is no level; give 0 to {self.count - 1}")

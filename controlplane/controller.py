@@ -22,7 +22,7 @@ from controlplane.agents import AgentServer, Handlers
 from controlplane.changes import by_job, log_line
 from controlplane.config import Config
 from controlplane.counting import PROMPT_NS
-from controlplane.engine import Engine, Sizes, Step
+from controlplane.engine import Engine, Sizes
 from controlplane.int_report import IntReport
 from controlplane.metrics import Metrics
 from controlplane.model import FiveTuple
@@ -31,6 +31,7 @@ from controlplane.refusals import Refusals
 from controlplane.reports import HostReport, encode_flow
 from controlplane.southbound import Desired, Fabric, Outcome, Result, SwitchError, SwitchStatus
 from controlplane.status import html_page, json_page, metrics_page, serve
+from controlplane.step import Step
 from controlplane.store import Store
 
 _SAVE_EVERY_S = 1.0

@@ -11,9 +11,10 @@ from collections.abc import Collection, Mapping
 from controlplane.config import Config
 from controlplane.groups import Placement
 from controlplane.model import FiveTuple, Path
-from controlplane.plausibility import Plausibility, Sample, Tally, Verdict
+from controlplane.plausibility import Plausibility, Sample, Verdict
 from controlplane.profiling import Profiler, State
 from controlplane.reports import HostAddress
+from controlplane.tally import Tally
 
 PROMPT_NS = 250_000_000
 """A reading tells of an iteration that the job told of so long before, and no longer."""
@@ -31,7 +32,7 @@ class Counting:
         self._plausibility = Plausibility(config.counters.tolerance, config.counters.min_iterations)
         self._tally = Tally()
         self._sources: dict[str, frozenset[HostAddress]] = {}
-        self._void: set[str] = set()
+        self._again: set[str] = set()
         self._flows: dict[str, dict[str, list[FiveTuple]]] = {}
         self._told_ns: dict[str, int] = {}
         self._profiled: set[str] = set()
@@ -101,8 +102,9 @@ class Counting:
                 self._plausibility.profiled(job, t_ideal_ns, stable=stable, window=self._window)
         elif self.verdict(job).t_ideal_ns != profiler.t_ideal_ns(job):
             self._plausibility.void(job)  # it was profiled again, and nothing was read meanwhile
-        if not self._plausibility.check(job, sample):
-            self._void.add(job)
+        flagged = self.verdict(job).flagged
+        if not self._plausibility.check(job, sample) or (self.verdict(job).flagged and not flagged):
+            self._again.add(job)
 
     def verdict(self, job: str) -> Verdict:
         """Return what is known of ``job``'s word."""
@@ -119,17 +121,17 @@ class Counting:
         """``job`` sends other bytes in an iteration from now on."""
         self._plausibility.void(job)
 
-    def take_void(self) -> frozenset[str]:
-        """Return the jobs that are not checked any more, since the last call: to be profiled again."""
-        void, self._void = frozenset(self._void), set()
-        return void
+    def take_again(self) -> frozenset[str]:
+        """Return the jobs that are flagged, or not checked, since the last call: to be profiled again."""
+        again, self._again = frozenset(self._again), set()
+        return again
 
     def restart(self, job: str) -> None:
         """``job`` began anew, or is gone."""
         self._plausibility.restart(job)
         self._told_ns.pop(job, None)
         self._profiled.discard(job)
-        self._void.discard(job)
+        self._again.discard(job)
 
     def _sort_out(self) -> None:
         """Find which switch counts which flow, of which job, where the placement is a new one."""
@@ -152,7 +154,7 @@ class Counting:
         for job in before.keys() & set(jobs):
             if self._sources.get(job) != before[job] and self.verdict(job).checked:
                 self._plausibility.void(job)  # with more hosts, or fewer, each sends other bytes
-                self._void.add(job)
+                self._again.add(job)
         self._plausibility.keep(jobs)
         self._told_ns = {job: told_ns for job, told_ns in self._told_ns.items() if job in jobs}
         self._profiled.intersection_update(jobs)

@@ -8,7 +8,7 @@ can drive it through any history.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from controlplane.changes import InForce, JobChange, LevelChange
@@ -19,25 +19,24 @@ from controlplane.flows import Flows
 from controlplane.groups import GroupKey, GroupTable, Placement
 from controlplane.int_report import IntReport
 from controlplane.measured import shares, slack_us
-from controlplane.model import FiveTuple, Job, Levels
+from controlplane.model import FiveTuple, Job
 from controlplane.origins import Origins
 from controlplane.paths import PathError, Paths, Probe
 from controlplane.plausibility import Verdict
 from controlplane.policies import POLICIES, Incidence
 from controlplane.policies.contention import job_components
 from controlplane.profiling import Profiler, State
-from controlplane.progress import SAME_START_NS, JobProgress, Over, Progress
+from controlplane.progress import JobProgress, Over, Progress
 from controlplane.ranking import rank, reasons
 from controlplane.reports import HostReport
-from controlplane.southbound import Desired
+from controlplane.runs import Run, Runs, hosts_to_ask
+from controlplane.step import RankedJob, Step
 from controlplane.store import Saved, SavedJob
 
 SETTLE_NS = 5 * 10**9
 """A restarted controller leaves the switches as they are until it has found the flows it knew, or so long."""
 _FREE_EVERY_NS = 10**9
 """How often numbers that are due to be free are looked for."""
-_LEAST_SHARE = 0.1
-"""Who tells of a job and sends less than this part of what its greatest sender sends is not pinned to it."""
 _REPROBE_NS = 10**9
 """A changed path makes all paths suspect, but no more often than this."""
 
@@ -48,43 +47,6 @@ class Sizes:
 
     groups: int
     slots: int
-
-
-@dataclass(frozen=True, slots=True)
-class RankedJob:
-    """A job as the last step saw it."""
-
-    progress: JobProgress
-    as_ranked: Job
-    """What the policy was told of it."""
-    t_ideal_ns: int | None
-    state: str
-    """``profiling``, ``waiting``, ``ranked``, ``silent``, or ``no progress``."""
-    reason: str
-    t_ideal_confidence: float | None = None
-    """How far to trust ``t_ideal_ns``, from 0 to 1."""
-    verdict: Verdict = field(default_factory=Verdict)
-    """What the switches' counters say of its word."""
-
-    @property
-    def rate(self) -> float:
-        """R."""
-        return self.as_ranked.rate
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one step came to."""
-
-    now_ns: int
-    desired: Mapping[str, Desired]
-    """Per switch."""
-    jobs: Mapping[str, RankedJob] = field(default_factory=dict)
-    placement: Placement = field(default_factory=Placement)
-    levels: Levels = field(default_factory=dict)
-    changes: Sequence[LevelChange] = ()
-    forgotten: Sequence[str] = ()
-    """Hosts that were silent for so long that all they said is dropped."""
 
 
 class Engine:
@@ -119,10 +81,11 @@ class Engine:
         self._counting = Counting(config)
         self._builder = Builder(config)
         self._saved = saved
-        self._runs: dict[str, JobProgress] = {}
+        self._runs = Runs(
+            {name: Run(job.t0_unix_ns - unix_offset_ns, job.iterations) for name, job in saved.jobs.items()}
+        )
         self._held: frozenset[str] = frozenset()
         """The jobs that held the profiling level at the last step."""
-        self._earlier_runs = dict(saved.jobs)
         self._placed_since_ns: dict[str, int] = {}
         self._awaited = set(saved.slots)
         self._settled_ns = now_ns + SETTLE_NS if saved.slots else now_ns
@@ -270,52 +233,23 @@ class Engine:
         )
 
     def _note_runs(self, now_ns: int, progress: Mapping[str, JobProgress]) -> None:
-        """Void what was measured of a job that started anew under its old id, even while we were down.
-
-        And what it sends in an iteration, where it goes on in another size or from other hosts.
-        """
-        before, self._runs = self._runs, dict(progress)
-        for gone in before.keys() - progress.keys():
-            self._counting.restart(gone)
-        for name, job in progress.items():
-            run, saved = before.get(name), self._earlier_runs.pop(name, None)
-            if run is None:
-                self._counting.restart(name)
-                t0_ns, iterations = (
-                    (saved.t0_unix_ns - self._unix_offset_ns, saved.iterations) if saved else (0, 0)
-                )
-            elif run.pinned == job.pinned and set(run.tellers) <= set(job.tellers):
-                t0_ns, iterations = run.t0_ns, run.iterations
-            else:  # somebody else's word: it compares with nothing
-                t0_ns, iterations = 0, 0
-            if job.t0_ns > t0_ns + SAME_START_NS and job.iterations < iterations:
-                self._profiler.restart(name, now_ns)
-                self._counting.restart(name)
-                self._progress.pin(name, ())
-            elif run and run.pinned and (not job.pinned or 0 < run.world_size != job.world_size > 0):
-                self._counting.void(name)
-                self._profiler.again(name, now_ns)
-        for name in self._counting.take_void():
+        """Void what was measured of what a job's id does not stand for any more, even while we were down."""
+        turnover = self._runs.follow(progress)
+        for name in turnover.strange | turnover.anew:
+            self._counting.restart(name)
+        for name in turnover.anew:
+            self._profiler.restart(name, now_ns)
+            self._progress.pin(name, ())
+        for name in turnover.altered:
+            self._counting.void(name)
+        for name in turnover.altered | self._counting.take_again():
             self._profiler.again(name, now_ns)
 
     def _pin(self, job: JobProgress) -> None:
-        """Ask none but the hosts that told of ``job`` while it was profiled from now on.
-
-        Those it was pinned to before go on alone while there are any. Others have to send like it, as far as
-        anybody who tells of it was counted to send at all.
-        """
-        hosts = self._progress.pins(job.id) & set(job.tellers)
-        if not hosts:
-            sent: dict[str, int] = {}
-            origins = {flow.source: known.host for flow, known in self._flows.known.items()}
-            for source, count in self._counting.sent(job.id).items():
-                if source in origins:
-                    sent[origins[source]] = sent.get(origins[source], 0) + count
-            least = _LEAST_SHARE * max(sent.values(), default=0)
-            hosts = frozenset(name for name in job.tellers if sent.get(name, 0) > least) or frozenset(
-                job.tellers
-            )
-        self._progress.pin(job.id, hosts)
+        """Ask none but the hosts that told of ``job`` while it was profiled from now on."""
+        hosts = {flow.source: known.host for flow, known in self._flows.known.items()}
+        asked = hosts_to_ask(job, self._progress.pins(job.id), self._counting.sent(job.id), hosts)
+        self._progress.pin(job.id, asked)
 
     def _place(
         self, now_ns: int, progress: Mapping[str, JobProgress]

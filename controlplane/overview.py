@@ -8,10 +8,11 @@ from dataclasses import asdict, fields
 from controlplane.agents import Agent
 from controlplane.changes import JobChange
 from controlplane.config import Config
-from controlplane.engine import Engine, RankedJob, Step
+from controlplane.engine import Engine
 from controlplane.refusals import Refusal
 from controlplane.reports import Timing
 from controlplane.southbound import SwitchStatus
+from controlplane.step import RankedJob, Step
 
 
 def status(

@@ -19,7 +19,12 @@ starved, is found out. Where it cannot be sure, it flags nobody.
   any more.
 - *What follows.* The iterations that the bytes were worth and the job did not tell are added to its count. So
   R is never below what the job says: counters take a job's priority, and never give it one. What was added
-  stays, so that a job which lies now and then gains little; each new reference halves it.
+  stays, so that a job which lies now and then gains little; a new reference halves it once the flag is gone.
+- *Appeal.* An honest job's iterations may have grown (a larger batch). So who is flagged is profiled again
+  at its next turn, once for each flag. Its rate then, alone, times T_ideal, is more bytes than before where
+  its iterations have grown, and as many as before where it lies: telling half of them makes the rate no
+  greater, and telling twice their time makes T_ideal greater, and so R. If by that it left nothing untold,
+  the flag is gone, and so is what was added.
 - A count that goes back (a rollback to a checkpoint, and those bytes are sent anew) is nothing untold: what
   was sent between the two readings is left out, and up to as much as it fell by counts as told before.
 """
@@ -34,6 +39,7 @@ from typing import NamedTuple
 
 from controlplane.model import FiveTuple
 from controlplane.reports import HostAddress
+from controlplane.tally import Bytes
 
 SLACK_ITERATIONS = 2
 """Iterations that may be under way, or told of late."""
@@ -49,51 +55,6 @@ MIN_BYTES = 65536
 """A job that sends less in an iteration is not checked: what it sends then is none of its collectives."""
 MIN_SPAN_NS = 200_000_000
 """A reference goes over so long at least: a reading is not done in no time."""
-
-Bytes = Mapping[FiveTuple, int]
-"""Of one job, by flow."""
-
-
-class Tally:
-    """Adds up what switches counted, by job and flow, from when each flow is first seen at its switch.
-
-    What an entry had counted by then is none of it: nobody knows since when, or whether it was counted
-    elsewhere.
-    """
-
-    def __init__(self) -> None:
-        self._owners: Mapping[tuple[str, FiveTuple], str] = {}
-        self._last: dict[tuple[str, FiveTuple], int] = {}
-        self._totals: dict[str, dict[FiveTuple, int]] = {}
-
-    def place(self, owners: Mapping[tuple[str, FiveTuple], str]) -> None:
-        """Count these flows, given with the switch that counts them, for these jobs, and no others."""
-        flows: dict[str, set[FiveTuple]] = {}
-        for (_, flow), job in owners.items():
-            flows.setdefault(job, set()).add(flow)
-        self._owners = owners
-        self._last = {place: count for place, count in self._last.items() if place in owners}
-        self._totals = {
-            job: {flow: sent for flow, sent in totals.items() if flow in flows[job]}
-            for job, totals in self._totals.items()
-            if job in flows
-        }
-
-    def observe(self, switch: str, counts: Mapping[FiveTuple, int]) -> None:
-        """Take in flow counters of ``switch``, bytes. An entry that is made anew starts from 0."""
-        for flow, count in counts.items():
-            place = switch, flow
-            if (job := self._owners.get(place)) is None:
-                continue
-            before = self._last.get(place, count)
-            new = count - before if count >= before else count
-            totals = self._totals.setdefault(job, {})
-            totals[flow] = totals.get(flow, 0) + new
-            self._last[place] = count
-
-    def of(self, job: str) -> Bytes:
-        """Return what was counted of ``job`` so far."""
-        return dict(self._totals.get(job, {}))
 
 
 class Sample(NamedTuple):
@@ -207,19 +168,23 @@ class Plausibility:
     def profiled(self, job: str, t_ideal_ns: int, *, stable: bool, window: int) -> None:
         """``job`` has been profiled, with this result; ``window``: iterations that the reference goes over.
 
-        Where too little was read meanwhile there is no reference: one of an earlier time is void.
+        Where too little was read meanwhile there is no reference: one of an earlier time is void. Where there
+        is one, a job that was flagged is judged by it anew, from where that began.
         """
         state = self._jobs.setdefault(job, _Job())
         profile, state.profile = state.profile, []
         reference = _reference(profile, t_ideal_ns, stable=stable, window=window)
-        flagged = state.flagged
+        flagged, since, now, earlier = state.flagged, state.since, state.now, state.untold
         self.void(job)
         if reference is None:
             return
         state.reference, state.step = reference, reference.step
-        state.untold //= 2
-        # Who was flagged stays so until the new reference says otherwise.
-        state.flagged, state.since = flagged, _START if flagged else None
+        if since is not None and not self._suspicious(reference, since, now, flagged=True):
+            state.untold = earlier  # its iterations have grown: that was all
+        elif flagged:  # until the new reference says otherwise
+            state.flagged, state.since = flagged, _START
+        if not state.flagged:
+            state.untold //= 2
         self._settle(state, state.untold)
 
     def void(self, job: str) -> None:
@@ -269,8 +234,10 @@ class Plausibility:
         counted = _worth(reference, window[0], point)
         if counted >= least:
             self._judge(state, window[0], point, counted)
-        if state.flagged and point is state.risen and not _untold(state, point):
-            state.flagged, state.since, state.in_a_row = "", None, 0  # it told of all of it after all
+        if (since := state.since) is not None and point is state.risen:
+            enough = _worth(reference, since, point) >= self._min_iterations
+            if enough and not _untold(state, point):  # it told of all of it after all
+                state.flagged, state.since, state.in_a_row = "", None, 0
         self._settle(state, state.untold + _untold(state, point))
         return True
 
@@ -287,9 +254,9 @@ class Plausibility:
 
     def _judge(self, state: _Job, first: _Point, last: _Point, counted: float) -> None:
         """Change the verdict where the last readings agree that it must."""
+        assert state.reference is not None
         told = _told(first, last)
-        allowed = self._tolerance * counted / (2 if state.flagged else 1) + SLACK_ITERATIONS
-        suspicious = counted - told > allowed
+        suspicious = self._suspicious(state.reference, first, last, flagged=bool(state.flagged))
         state.in_a_row = state.in_a_row + 1 if suspicious != bool(state.flagged) else 0
         turned = state.in_a_row >= IN_A_ROW
         if turned:
@@ -300,6 +267,11 @@ class Plausibility:
             state.since = first if suspicious else None
         if suspicious and (turned or state.flagged):
             state.flagged = f"it told of {told} iterations while it sent the bytes of {counted:.0f}"
+
+    def _suspicious(self, reference: Reference, first: _Point, last: _Point, *, flagged: bool) -> bool:
+        """Say whether more is untold between than may be; of who is ``flagged``, half as much may be."""
+        allowed = self._tolerance * _worth(reference, first, last) / (2 if flagged else 1) + SLACK_ITERATIONS
+        return _behind(reference, first, last) > allowed
 
     @staticmethod
     def _settle(state: _Job, untold: int) -> None:

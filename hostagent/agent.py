@@ -90,6 +90,7 @@ async def run(config: AgentSection) -> None:
             receiver.close()
         observer.close()
         sender.close()
+        structlog.get_logger().info("agent stopped", host=config.host)
 
 
 def _allow_open_files() -> None:

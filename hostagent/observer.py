@@ -100,7 +100,7 @@ class Observer:
             if source is not None:
                 self._ready.register(source, select.EPOLLIN)
         self._memory = Memory(config.state_file, proc) if config.state_file is not None else None
-        self._keep_pace = Pacer(KEEP_NS, SHARE)
+        self._keep_pace = Pacer(KEEP_NS, SHARE, cpu_ns=self._cpu_ns)
         self._jobs = JobTracker(
             proc,
             self._watcher,
@@ -120,12 +120,12 @@ class Observer:
         self._said_overflow = False
         self._timings = Timings()
         self._state = state
-        self._scan_pace = Pacer(config.scan_ms * NS_PER_MS, SHARE)
+        self._scan_pace = Pacer(config.scan_ms * NS_PER_MS, SHARE, cpu_ns=self._cpu_ns)
         self._lively_until_ns = 0  # as long as connections come and go, or bytes, they are listed each time
         self._list_ns = 0
         self._flow_pace = Pacer(config.flows_ms * NS_PER_MS, FLOWS_SHARE)
         self._search_pace = Pacer(0, SHARE, burst_ns=LIVELY_NS)
-        self._log_pace = Pacer(0, SHARE, burst_ns=SEARCH_BURST_NS)
+        self._log_pace = Pacer(0, SHARE, SEARCH_BURST_NS, self._cpu_ns)
         self._log = structlog.get_logger()
         self._said_denied = False
         self._crowded: set[int] = set()
@@ -190,12 +190,16 @@ class Observer:
             self._jobs.tell(word.pid, word.first, word.now)
         return bool(words)
 
+    def _cpu_ns(self) -> int:
+        """Return the CPU time that looking has taken, in whatever thread."""
+        return time.thread_time_ns() + self._jobs.cpu_ns
+
     def _read_logs(self, now_ns: int) -> None:
-        begun_ns = time.thread_time_ns()
+        begun_ns = self._cpu_ns()
         for progress in self._jobs.read(now_ns):
             self._state.job_changed(progress.job, progress.durations_ns)
             self._timings.completed(progress.job.id, progress.job.counter.last_ns, progress.durations_ns)
-        cost_ns = time.thread_time_ns() - begun_ns
+        cost_ns = self._cpu_ns() - begun_ns
         self._rested_ns = now_ns + int(cost_ns / READ_SHARE) if cost_ns > DEAR_NS else 0
         self._read_ns = now_ns + self._poll_ns if self._jobs.behind else sys.maxsize
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -14,8 +14,18 @@ class Pacer:
     Cost is CPU time of the calling thread, so that a busy machine does not make cheap work look dear.
     """
 
-    def __init__(self, interval_ns: int, share: float, burst_ns: int = 0) -> None:
-        """``burst_ns``: time without work that may be made up for by runs that follow at once."""
+    def __init__(
+        self,
+        interval_ns: int,
+        share: float,
+        burst_ns: int = 0,
+        cpu_ns: Callable[[], int] = time.thread_time_ns,
+    ) -> None:
+        """``burst_ns``: time without work that may be made up for by runs that follow at once.
+
+        ``cpu_ns`` tells the CPU time taken so far, where other threads do a part of the work.
+        """
+        self._cpu_ns = cpu_ns
         self._interval_ns = interval_ns
         self._burst_ns = burst_ns
         self._share = share
@@ -29,10 +39,10 @@ class Pacer:
     @contextmanager
     def run(self, now_ns: int) -> Iterator[None]:
         """Wrap one run of the work, begun at ``now_ns``."""
-        begun = time.thread_time_ns()
+        begun = self._cpu_ns()
         try:
             yield
         finally:
-            cost = time.thread_time_ns() - begun
+            cost = self._cpu_ns() - begun
             begun_ns = max(self.due_ns, now_ns - self._burst_ns)
             self.due_ns = begun_ns + max(self._interval_ns, int(cost / self._share))

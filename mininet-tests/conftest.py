@@ -7,7 +7,7 @@ import functools
 import json
 import os
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from controlplane.southbound import Fabric, Target
 from leveller.errors import UserError
 from topo import demo, mininet, namespace, scenario
 from topo.files import Policy
+from topo.lab import Lab
 
 REPORTS = "LEVELLER_TEST_REPORTS"
 """Environment variable: the file into which the inner pytest writes its reports."""
@@ -115,6 +116,22 @@ def run_in_namespace(item):
 def directory():
     """A fresh directory for a lab's files."""
     return Path(tempfile.mkdtemp(dir=namespace.DIRECTORY))
+
+
+@pytest.fixture
+def start_lab(kind, directory):
+    """``start_lab(scenario, policy)``: a lab with controller, agents and the scenario's jobs, which begin."""
+    with ExitStack() as labs:
+
+        def start(wanted, policy="leveller"):
+            lab = labs.enter_context(Lab(wanted.fabric.build(), kind, directory))
+            lab.start_controller(Policy(policy, intensity=wanted.intensities()))
+            lab.start_agents()
+            lab.wait_ready()
+            lab.start_jobs(wanted)
+            return lab
+
+        yield start
 
 
 @pytest.fixture

@@ -5,31 +5,14 @@ import time
 import pytest
 
 from topo import measure, scenario
-from topo.files import Policy
-from topo.lab import Lab
 
 PAIR = scenario.find("pair")
 
 
 @pytest.fixture
-def run(kind, directory):
+def run(start_lab):
     """``run(policy, jobs)``: a lab with the jobs of scenario ``pair``, ready and begun."""
-    labs = []
-
-    def start(policy, jobs):
-        wanted = PAIR.model_copy(update={"jobs": jobs})
-        lab = Lab(wanted.fabric.build(), kind, directory)
-        labs.append(lab)
-        lab.start()
-        lab.start_controller(Policy(policy, intensity=wanted.intensities()))
-        lab.start_agents()
-        lab.wait_ready()
-        lab.start_jobs(wanted)
-        return lab
-
-    yield start
-    for lab in labs:
-        lab.stop()
+    return lambda policy, jobs: start_lab(PAIR.model_copy(update={"jobs": jobs}), policy)
 
 
 def jobs(lab):
@@ -42,6 +25,11 @@ def test_who_hides_every_second_iteration_is_flagged_and_does_not_win(run, hones
     lab = run("leveller", [first, second.model_copy(update={"honest": honest})])
     lab.wait_for(lambda: jobs(lab).get("job2", {}).get("flagged"), 120, "job2 to be flagged")
     assert jobs(lab)["job1"]["flagged"] is None
+    lab.wait_for(
+        lambda: jobs(lab)["job2"]["flagged"] and jobs(lab)["job2"]["state"] == "ranked",
+        120,
+        "job2 to have been profiled again for it, and to be flagged still",
+    )
     time.sleep(10)  # the one that was pushed aside catches up
     begin = time.time()
     told = jobs(lab)["job2"]["iterations"]

@@ -8,7 +8,6 @@ import pytest
 
 from topo import measure, scenario
 from topo.files import Policy
-from topo.lab import Lab
 
 
 def iterations(lab):
@@ -19,27 +18,6 @@ def progress(lab, seconds):
     before = iterations(lab)
     time.sleep(seconds)
     return {job: count - before[job] for job, count in iterations(lab).items()}
-
-
-@pytest.fixture
-def start(kind, directory):
-    """``start(scenario name)``: a lab with controller, agents and jobs, ranking by LEVELLER."""
-    labs = []
-
-    def run(name):
-        wanted = scenario.find(name)
-        lab = Lab(wanted.fabric.build(), kind, directory)
-        labs.append(lab)
-        lab.start()
-        lab.start_controller(Policy("leveller"))
-        lab.start_agents()
-        lab.wait_ready()
-        lab.start_jobs(wanted)
-        return lab
-
-    yield run
-    for lab in labs:
-        lab.stop()
 
 
 @pytest.fixture
@@ -57,8 +35,8 @@ def pushes(lab):
     return {switch["name"]: switch["pipeline_pushes"] for switch in lab.status()["switches"]}
 
 
-def test_controller_killed_in_mid_ranking_and_restarted(start, held):
-    lab = start("pair")
+def test_controller_killed_in_mid_ranking_and_restarted(start_lab, held):
+    lab = start_lab(scenario.find("pair"))
     ranked = {"job1", "job2"}
     lab.wait_for(
         lambda: {job["id"] for job in lab.status()["jobs"] if job["state"] == "ranked"} == ranked,
@@ -99,8 +77,8 @@ def test_controller_killed_in_mid_ranking_and_restarted(start, held):
         assert switch.flows == old[name].flows, "group numbers and slots were taken over"
 
 
-def test_killed_switch_does_not_hold_up_the_others(start):
-    lab = start("leafspine")
+def test_killed_switch_does_not_hold_up_the_others(start_lab):
+    lab = start_lab(scenario.find("leafspine"))
     time.sleep(3)
     lab.switches["leaf3"].kill()
     lab.wait_for(

@@ -13,7 +13,7 @@ import numpy as np
 
 from simulator.agenda import put
 from simulator.compiled import compiled
-from simulator.state import AFFECTED, NONE, State
+from simulator.state import NONE, WAITING, State
 
 MARKED, SOLVED, GROWING = 1, 2, 3
 """A flow's place in the computation: it waits for it; it has its rate, in ``fresh``; it is being filled."""
@@ -21,14 +21,17 @@ MARKED, SOLVED, GROWING = 1, 2, 3
 SLIGHT = 1e-11
 """Rates below, or differing by, this part of a link's capacity are rounding."""
 
-ROUNDING = 1 + 1e-9
-"""By how much demands may pass a capacity before they count as more."""
-
 
 @compiled
-def binds(s: State, link: int) -> bool:
-    """Whether the active flows on ``link`` could fill it."""
-    return bool(s.demand[link] > s.capacity[link] * ROUNDING)
+def enqueue(s: State, flow: int) -> None:
+    """Put ``flow`` into its component's queue."""
+    component = s.component[flow]
+    at = s.queue_last[component]
+    if at == s.queue_first[component]:
+        s.waiting[s.counts[WAITING]] = component
+        s.counts[WAITING] += 1
+    s.queue[at] = flow
+    s.queue_last[component] = at + 1
 
 
 @compiled
@@ -36,8 +39,7 @@ def mark(s: State, flow: int) -> None:
     """Put ``flow`` among those whose rate is to be computed again."""
     if not s.marked[flow]:
         s.marked[flow] = MARKED
-        s.queue[s.counts[AFFECTED]] = flow
-        s.counts[AFFECTED] += 1
+        enqueue(s, flow)
 
 
 @compiled
@@ -45,10 +47,8 @@ def mark_held(s: State, flow: int) -> None:
     """Mark the flows that a link of ``flow``'s path holds: what ``flow`` does there may free them."""
     for entry in range(s.near[flow], s.far[flow]):
         link = s.entry_link[entry]
-        if not binds(s, link):
-            continue  # and holds nobody
         for at in range(s.first[link], s.last[link]):
-            other = s.entry_flow[s.members[at]]
+            other = s.rider[at]
             if s.held[other] == link:
                 mark(s, other)
 
@@ -60,18 +60,22 @@ def join(s: State, flow: int) -> None:
         link = s.entry_link[entry]
         seat = s.last[link]
         s.members[seat] = entry
+        s.rider[seat] = flow
         s.seat[entry] = seat
         s.last[link] = seat + 1
-        s.demand[link] += s.limit[flow] * s.width[flow]
 
 
 @compiled
 def attach(s: State, flow: int) -> None:
-    """Let ``flow`` take part: link its entries, and mark it."""
+    """Let ``flow`` take part, with what it has left ``since`` now: link its entries, and mark it."""
     s.active[flow] = 1
     s.held[flow] = NONE
-    join(s, flow)
-    mark(s, flow)
+    if s.near[flow] < s.far[flow]:
+        join(s, flow)
+        mark(s, flow)
+    else:
+        s.rate[flow] = s.limit[flow]
+        put(s, flow, s.since[flow] + s.left[flow] / s.limit[flow])
 
 
 @compiled
@@ -86,24 +90,23 @@ def detach(s: State, flow: int) -> None:
         seat, last = s.seat[entry], s.last[link] - 1
         moved = s.members[last]
         s.members[seat] = moved
+        s.rider[seat] = s.rider[last]
         s.seat[moved] = seat
         s.last[link] = last
-        # An empty link forgets the rounding of what came and went.
-        s.demand[link] = s.demand[link] - s.limit[flow] * s.width[flow] if last > s.first[link] else 0.0
 
 
 @compiled
-def drop_inactive(s: State) -> None:
+def drop_inactive(s: State, component: int) -> None:
     """Take flows that have ended since they were marked out of the queue."""
-    kept = 0
-    for at in range(s.counts[AFFECTED]):
+    kept = s.queue_first[component]
+    for at in range(kept, s.queue_last[component]):
         flow = s.queue[at]
         if s.active[flow]:
             s.queue[kept] = flow
             kept += 1
         else:
             s.marked[flow] = 0
-    s.counts[AFFECTED] = kept
+    s.queue_last[component] = kept
 
 
 @compiled

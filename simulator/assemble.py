@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simulator.engine import lay
+from simulator.layout import lay
+from simulator.least import LANES
 from simulator.plan import Plan
 from simulator.state import (
-    AFFECTED,
     BITS,
     BLOCKS,
     COUNTS,
     ENDED,
     FLOWS,
-    KEYS,
     LINKS,
     NOISE,
     NONE,
@@ -36,11 +35,12 @@ _FLOW = (
 )
 _ENTRY = ("entry_link", "level", "given")
 _LINK_SCRATCH = (
-    *("demand", "first", "last", "touched", "spot", "key", "top"),
+    *("first", "last", "touched", "spot", "key"),
     *("most", "holds", "residual", "weight"),
+    *("queue_first", "queue_last", "waiting"),
 )
-_FLOW_SCRATCH = ("near", "far", "fresh", "queue")
-_ENTRY_SCRATCH = ("members", "seat", "grant", "wanted")
+_FLOW_SCRATCH = ("near", "far", "component", "rank", "fresh", "queue")
+_ENTRY_SCRATCH = ("members", "rider", "seat", "grant", "wanted")
 _OFFSETS = ("job_phase", "phase_flow", "phase_next", "flow_entry")
 
 
@@ -152,8 +152,9 @@ def _whole(given: Mapping[str, np.ndarray]) -> State:
     jobs, phases = len(fields["done"]), len(fields["duration"])
     flows, entries, links = len(fields["width"]), len(fields["entry_link"]), len(fields["capacity"])
     items = flows + phases + jobs
-    bits = max(items.bit_length() // 2, 3)
-    blocks = max(-(-items >> bits), 1)
+    bits = max(items.bit_length() // 2, LANES.bit_length() - 1)
+    blocks = -(-max(items, 1) >> bits)
+    blocks += -blocks % LANES
     fields |= {
         "calendar": np.full(blocks << bits, np.inf),
         "soonest": np.full(blocks, np.inf),
@@ -170,11 +171,9 @@ def _whole(given: Mapping[str, np.ndarray]) -> State:
         for name in names:
             fields[name] = np.zeros(size, TYPES[name])
     fields["spot"][:] = NONE
-    fields["key"] = np.zeros(links + KEYS)
-    affected = np.flatnonzero(fields["marked"])
-    fields["queue"][: len(affected)] = affected
-    numbers = (AFFECTED, ENDED, LINKS, PHASES, FLOWS, BITS, BLOCKS)
-    fields["counts"][list(numbers)] = len(affected), 0, links, phases, flows, bits, blocks
+    fields["key"] = np.zeros(links + LANES)
+    numbers = (ENDED, LINKS, PHASES, FLOWS, BITS, BLOCKS)
+    fields["counts"][list(numbers)] = 0, links, phases, flows, bits, blocks
     at = 0
     for name in ("due", "timer", "paused"):
         leaves = fields["calendar"][at : at + len(fields[name])]

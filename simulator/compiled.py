@@ -23,7 +23,10 @@ else:
     COMPILED = not config.DISABLE_JIT  # type: ignore[attr-defined]
 """Whether the inner loops are compiled."""
 
-SOURCES = ("affected", "agenda", "compiled", "engine", "least", "perlink", "pointer", "state", "waterfill")
+SOURCES = (
+    *("affected", "agenda", "compiled", "engine", "layout", "least", "perlink", "pointer", "state"),
+    "waterfill",
+)
 """The modules whose text decides what is compiled."""
 
 

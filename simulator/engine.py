@@ -5,29 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.affected import (
+    MARKED,
     attach,
-    binds,
     changed,
     detach,
     drop_inactive,
-    join,
     mark,
     mark_held,
 )
-from simulator.agenda import build, first_due, first_time, put, put_job, put_phase
+from simulator.agenda import first_due, first_time, put, put_job, put_phase
 from simulator.compiled import compiled
+from simulator.layout import lay
 from simulator.perlink import extend, fill_per_link
 from simulator.pointer import by_pointer
 from simulator.state import (
-    AFFECTED,
     ENDED,
     EVENTS,
     FLOWS,
-    LINKS,
     NOISE,
     NONE,
     PER_LINK,
     PHASES,
+    WAITING,
     State,
 )
 from simulator.waterfill import fill_by_level
@@ -46,8 +45,10 @@ SHIFT_EVERY = 30.0
 def give_way(s: State, flow: int, early: bool) -> None:
     """Put ``flow`` at the lowest level, or where it belongs."""
     s.early[flow] = early
-    for entry in range(s.flow_entry[flow], s.flow_entry[flow + 1]):
+    first, last = s.flow_entry[flow], s.flow_entry[flow + 1]
+    for entry in range(first, last):
         s.level[entry] = 0 if early else s.given[entry]
+    s.rank[flow] = s.level[first]
 
 
 @compiled
@@ -186,16 +187,25 @@ def fire(s: State, item: int, now: float) -> None:
 
 @compiled
 def reallocate(s: State, now: float) -> None:
-    """Compute the rates that changes reach, and put in force those that are new."""
-    drop_inactive(s)
-    if s.counts[PER_LINK]:
-        again = s.counts[AFFECTED] > 0
-        while again:
-            fill_per_link(s, s.wanted)
-            again = extend(s)
-    else:
-        fill_by_level(s)
-    for at in range(s.counts[AFFECTED]):
+    """Compute the rates that changes reach, component by component, and put in force those that are new."""
+    for place in range(s.counts[WAITING]):
+        component = s.waiting[place]
+        drop_inactive(s, component)
+        if s.counts[PER_LINK]:
+            again = s.queue_last[component] > s.queue_first[component]
+            while again:
+                fill_per_link(s, component, s.wanted)
+                again = extend(s, component)
+        else:
+            fill_by_level(s, component)
+        put_in_force(s, component, now)
+    s.counts[WAITING] = 0
+
+
+@compiled
+def put_in_force(s: State, component: int, now: float) -> None:
+    """Have the component's flows go on at the rates just computed; its queue is empty then."""
+    for at in range(s.queue_first[component], s.queue_last[component]):
         flow = s.queue[at]
         s.marked[flow] = 0
         if not changed(s, flow):
@@ -205,7 +215,7 @@ def reallocate(s: State, now: float) -> None:
         s.since[flow] = now
         s.rate[flow] = fresh
         put(s, flow, now + s.left[flow] / fresh if fresh > 0 else np.inf)
-    s.counts[AFFECTED] = 0
+    s.queue_last[component] = s.queue_first[component]
 
 
 @compiled
@@ -297,43 +307,11 @@ def reroute(s: State, links: np.ndarray, now: float) -> None:
             stop(p, flow, now)
             p.active[flow] = 1
             p.held[flow] = NONE
-            mark(p, flow)
+            p.marked[flow] = MARKED
         p.limit[flow] = least / p.width[flow]
         for entry in range(first, last):
             p.entry_link[entry] = links[entry]
     lay(s)
-
-
-@compiled
-def lay(s: State) -> None:
-    """Have each flow's ``near`` and ``far``, the links' lists and the agenda follow from the other fields."""
-    s = by_pointer(s)
-    # First with the demand there would be if all flows were active at once.
-    for link in range(s.counts[LINKS]):
-        s.last[link] = 0
-        s.demand[link] = 0.0
-    for flow in range(s.counts[FLOWS]):
-        for entry in range(s.flow_entry[flow], s.flow_entry[flow + 1]):
-            s.demand[s.entry_link[entry]] += s.limit[flow] * s.width[flow]
-    for flow in range(s.counts[FLOWS]):
-        near, far = s.flow_entry[flow], s.flow_entry[flow + 1]
-        while near < far and not binds(s, s.entry_link[near]):
-            near += 1
-        while near < far and not binds(s, s.entry_link[far - 1]):
-            far -= 1
-        s.near[flow], s.far[flow] = near, far
-        for entry in range(near, far):
-            s.last[s.entry_link[entry]] += 1
-    first = 0
-    for link in range(s.counts[LINKS]):
-        size = s.last[link]
-        s.first[link] = s.last[link] = first
-        first += size
-        s.demand[link] = 0.0
-    for flow in range(s.counts[FLOWS]):
-        if s.active[flow]:
-            join(s, flow)
-    build(s)
 
 
 @compiled

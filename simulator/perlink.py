@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.affected import SLIGHT, SOLVED, binds, changed, mark, rate_now
+from simulator.affected import SLIGHT, SOLVED, changed, mark, rate_now
 from simulator.compiled import compiled
-from simulator.state import AFFECTED, NONE, TOUCHED, State
+from simulator.state import NONE, TOUCHED, State
 from simulator.waterfill import TIE
 
 MAX_SWEEPS = 500
@@ -23,26 +23,26 @@ MAX_SWEEPS = 500
 
 
 @compiled
-def gather_links(s: State) -> None:
+def gather_links(s: State, component: int) -> None:
     """List in ``touched`` the binding links of the affected flows, with what the others leave there.
 
     The affected flows count as solved from here on.
     """
     links = 0
-    for at in range(s.counts[AFFECTED]):
+    for at in range(s.queue_first[component], s.queue_last[component]):
         s.marked[s.queue[at]] = SOLVED
-    for at in range(s.counts[AFFECTED]):
+    for at in range(s.queue_first[component], s.queue_last[component]):
         flow = s.queue[at]
         for entry in range(s.near[flow], s.far[flow]):
             link = s.entry_link[entry]
-            if s.spot[link] != NONE or not binds(s, link):
+            if s.spot[link] != NONE:
                 continue
             s.spot[link] = links
             s.touched[links] = link
             links += 1
             room = s.capacity[link]
             for seat in range(s.first[link], s.last[link]):
-                third = s.entry_flow[s.members[seat]]
+                third = s.rider[seat]
                 if s.marked[third] != SOLVED:
                     room -= s.rate[third] * s.width[third]
             s.residual[link] = room if room > s.capacity[link] * TIE else 0.0
@@ -128,9 +128,9 @@ def revise(s: State, link: int, wanted: np.ndarray) -> bool:
 
 
 @compiled
-def clamp(s: State) -> None:
+def clamp(s: State, component: int) -> None:
     """Take the computed rates in turn, each no higher than its links still have room for."""
-    for at in range(s.counts[AFFECTED]):
+    for at in range(s.queue_first[component], s.queue_last[component]):
         flow = s.queue[at]
         first, last = s.near[flow], s.far[flow]
         for entry in range(first, last):
@@ -142,11 +142,10 @@ def clamp(s: State) -> None:
 
 
 @compiled
-def fill_per_link(s: State, wanted: np.ndarray) -> None:
+def fill_per_link(s: State, component: int, wanted: np.ndarray) -> None:
     """Compute the affected flows' rates into ``s.fresh``; ``wanted`` is scratch, one place per entry."""
-    gather_links(s)
-    total = s.counts[AFFECTED]
-    for at in range(total):
+    gather_links(s, component)
+    for at in range(s.queue_first[component], s.queue_last[component]):
         flow = s.queue[at]
         for entry in range(s.near[flow], s.far[flow]):
             s.grant[entry] = np.inf
@@ -158,7 +157,7 @@ def fill_per_link(s: State, wanted: np.ndarray) -> None:
         for at in range(s.counts[TOUCHED]):
             if revise(s, s.touched[at], wanted):
                 changed = True
-    for at in range(total):
+    for at in range(s.queue_first[component], s.queue_last[component]):
         flow = s.queue[at]
         least = s.limit[flow]
         s.held[flow] = NONE
@@ -168,18 +167,18 @@ def fill_per_link(s: State, wanted: np.ndarray) -> None:
                 s.held[flow] = s.entry_link[entry]
         s.fresh[flow] = least
     if changed:
-        clamp(s)
+        clamp(s, component)
     for at in range(s.counts[TOUCHED]):
         s.spot[s.touched[at]] = NONE
 
 
 @compiled
-def extend(s: State) -> bool:
+def extend(s: State, component: int) -> bool:
     """Mark the flows that the rates just computed leave wrong; return whether there are any."""
-    total = s.counts[AFFECTED]
+    before = s.queue_last[component]
     for at in range(s.counts[TOUCHED]):
         check_link(s, s.touched[at])
-    return bool(s.counts[AFFECTED] > total)
+    return bool(s.queue_last[component] > before)
 
 
 @compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy as np
 from controlplane.model import Group, Job, Levels
 from controlplane.policies import Incidence, Policy
 from controlplane.policies.contention import job_components
-from controlplane.policies.incidence import NodeLevels
-from controlplane.policies.tables import Tables
+from controlplane.policies.incidence import NodeLevels, Nodes
+from controlplane.policies.tables import Table, Tables
 from simulator.compiled import COMPILED
 from simulator.fabric import Fabric
 from simulator.jobs import links_of
@@ -21,16 +22,13 @@ from simulator.progress import Account
 from simulator.scenario import PolicySection
 from simulator.state import Ints, State
 
-RATE_DIGITS = 12
-"""R is compared at this many digits, so that equal progress is a tie and not a matter of rounding."""
-
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """A job in the fabric.
 
     ``rows`` says which of ``groups`` each of its rows of flows belongs to, ``places`` where each of its
-    entries' level stands in its groups' levels.
+    entries' level stands in its groups' levels, ``links`` which link each of those is for.
     """
 
     number: int
@@ -42,19 +40,21 @@ class Running:
     groups: tuple[Group, ...]
     rows: tuple[int, ...]
     places: Ints
+    links: Ints
     comm_s: float
     """Seconds of an iteration in which its busiest link carries it."""
+    intensity: float
 
     def seen(self, rate: float, done: int) -> Job:
         """Return the job as a policy sees it, at ``rate`` after ``done`` iterations."""
-        plan, comm_s = self.plan, self.comm_s
+        plan = self.plan
         return Job(
             plan.id,
-            rate=round(rate, RATE_DIGITS),
+            rate=rate,
             iterations=done,
-            intensity=plan.gpus * plan.compute_s / comm_s if comm_s else np.inf,
+            intensity=self.intensity,
             compute_s=plan.compute_s,
-            comm_s=comm_s,
+            comm_s=self.comm_s,
             weight=plan.weight,
         )
 
@@ -79,6 +79,7 @@ def enter(number: int, plan: Plan, fabric: Fabric, start: float, taken: dict[str
     first = np.cumsum([0, *(len(group.path) for group in groups)])
     places = [int(first[row]) + hop for row in rows for hop in range(len(groups[row].path))]
     link_seconds = plan.link_seconds(capacity)
+    comm_s = max(link_seconds.values(), default=0.0)
     return Running(
         number,
         plan,
@@ -89,8 +90,36 @@ def enter(number: int, plan: Plan, fabric: Fabric, start: float, taken: dict[str
         groups,
         rows,
         np.array(places, np.int64),
-        max(link_seconds.values(), default=0.0),
+        np.array([link for path, _ in plan.groups for link in path], np.int64),
+        comm_s,
+        plan.gpus * plan.compute_s / comm_s if comm_s else np.inf,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the levels of nodes become an array: of which node each entry of the jobs' rows has its level.
+
+    ``pairs`` are the nodes of one group next to each other.
+    """
+
+    nodes: Nodes
+    of_entry: Ints
+    pairs: tuple[Ints, Ints]
+
+    @classmethod
+    def of(cls, nodes: Nodes, running: Sequence[Running]) -> Layout:
+        """Return that of the ``running`` jobs, whose groups ``nodes`` are of."""
+        group = np.repeat(np.arange(len(nodes.incidence)), np.diff(nodes.incidence.starts))
+        node = group if nodes.node_of is None else np.asarray(nodes.node_of, np.int64)
+        next_to = (group[1:] == group[:-1]) & (node[1:] != node[:-1])
+        return cls(nodes, node[places(running)], (node[:-1][next_to], node[1:][next_to]))
+
+    def array(self, level: Table) -> tuple[Ints, bool]:
+        """Return what `as_array` does for the ``level`` of each node."""
+        of_node = np.asarray(level, np.int64)
+        before, after = self.pairs
+        return of_node[self.of_entry], len(before) > 0 and bool((of_node[before] != of_node[after]).any())
 
 
 @dataclass(slots=True)
@@ -102,7 +131,7 @@ class Ranking:
     _accounts: dict[int, Account] = field(default_factory=dict, init=False)
     _running: Sequence[Running] = field(default=(), init=False)
     _groups: Incidence = field(default_factory=lambda: Incidence(()), init=False)
-    _places: Ints = field(default_factory=lambda: np.zeros(0, np.int64), init=False)
+    _layout: Layout | None = field(default=None, init=False)
 
     def levels(
         self,
@@ -116,46 +145,43 @@ class Ranking:
         ``running`` is the same object until jobs come, go or move. ``sent`` is what `sent` gives, for
         policies that ask for it.
         """
-        jobs = []
-        for job, count in zip(running, done, strict=True):
-            if job.number not in self._accounts:
-                self._accounts[job.number] = self._open(job.start)
-            account = self._accounts[job.number]
-            jobs.append(job.seen(account.rate(count, job.ideal_s, now), count))
         if running is not self._running:
             self._running = running
-            self._groups = Incidence((group for job in running for group in job.groups), Tables(COMPILED))
-            self._places = places(running)
-        groups: Sequence[Group] = self._groups
+            known = self._accounts
+            self._accounts = {job.number: known.get(job.number) or self._open(job.start) for job in running}
+            names = np.concatenate([np.zeros(0, np.int64), *(job.links for job in running)])
+            groups = chain.from_iterable(job.groups for job in running)
+            self._groups = Incidence(groups, Tables(COMPILED), names)
+        jobs = [
+            job.seen(account.rate(count, job.ideal_s, now), count)
+            for job, account, count in zip(running, self._accounts.values(), done, strict=True)
+        ]
+        seen: Sequence[Group] = self._groups
         if sent:
-            groups = [replace(group, sent=sent.get(group.id)) for group in groups]
+            seen = [replace(group, sent=sent.get(group.id)) for group in seen]
         count, scope = self.settings.levels, self.settings.scope
         alone = self._profiled(running, done)
         if not alone or count == 1:
-            return self.policy(jobs, groups, count, scope)
+            return self.policy(jobs, seen, count, scope)
         top = {
             group.id: dict.fromkeys(group.path, count - 1)
             for job in running
             if job.plan.id in alone
             for group in job.groups
         }
-        return {**self.policy(jobs, groups, count - 1, scope), **top}
+        return {**self.policy(jobs, seen, count - 1, scope), **top}
 
     def as_array(self, running: Sequence[Running], levels: Levels) -> tuple[Ints, bool]:
-        """Return what `as_array` does, at once where ``levels`` are the last ones of the same jobs."""
-        if running is not self._running or not isinstance(levels, NodeLevels):
+        """Return what `as_array` does, at once where ``levels`` are of the jobs as they were ranked last."""
+        if (
+            running is not self._running
+            or not isinstance(levels, NodeLevels)
+            or levels.nodes.incidence is not self._groups
+        ):
             return as_array(running, levels)
-        nodes = self._groups.nodes(self.settings.scope)
-        if nodes.last is None or nodes.last.levels is not levels:
-            return as_array(running, levels)
-        length = np.diff(np.asarray(self._groups.starts))
-        of_node = np.asarray(levels.level, np.int64)
-        if nodes.node_of is None:
-            return np.repeat(of_node, length)[self._places], False
-        flat = of_node[np.asarray(nodes.node_of, np.int64)]
-        group = np.repeat(np.arange(len(length)), length)
-        differ = (flat[1:] != flat[:-1]) & (group[1:] == group[:-1])
-        return flat[self._places], bool(differ.any())
+        if self._layout is None or self._layout.nodes is not levels.nodes:
+            self._layout = Layout.of(levels.nodes, running)
+        return self._layout.array(levels.level)
 
     def _open(self, start: float) -> Account:
         return Account(start, self.settings.half_life_s, self.settings.optimism_s)
@@ -192,7 +218,7 @@ def places(running: Sequence[Running]) -> Ints:
     found = [np.zeros(0, np.int64)]
     for job in running:
         found.append(job.places + first)
-        first += sum(len(group.path) for group in job.groups)
+        first += len(job.links)
     return np.concatenate(found)
 
 

@@ -80,10 +80,13 @@ class Run:
         each = self._policy.by_progress and tau == 0
         sample_every = self.scenario.sample_s or horizon / SAMPLES
         now, rank_at, sample_at = 0.0, np.inf, sample_every
+        seen = -1
         while True:
-            if (self._change_jobs(now) and self._ranks) or each or now >= rank_at:
+            events = int(self.state.counts[EVENTS])
+            if (self._change_jobs(now) and self._ranks) or (each and events > seen) or now >= rank_at:
                 self._rank(now)
                 rank_at = now + tau if self._policy.by_progress and not each else np.inf
+            seen = events
             while self._pending and self._pending[0][0] <= now:
                 self._put_in_force(self._pending.popleft()[1], now)
             engine.refresh(self.state, now)

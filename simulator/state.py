@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
 """Numbers of rows, and levels: in few bytes, because what the loops walk over is to stay in the cache."""
+Ranks = npt.NDArray[np.int16]
 Marks = npt.NDArray[np.int8]
 
 NONE = -1
@@ -29,8 +30,6 @@ class State(NamedTuple):
 
     # links
     capacity: Floats
-    demand: Floats
-    """What the active flows on the link could send at most, together: it binds only above ``capacity``."""
     first: Rows
     """Where the link's entries begin in ``members``."""
     last: Rows
@@ -73,10 +72,14 @@ class State(NamedTuple):
     """The first entry whose link could ever be full, and so may hold the flow to less than its limit."""
     far: Rows
     """One past the last such entry. What lies outside of the two need not be looked at."""
+    component: Rows
+    """What its rate may depend on (`simulator.layout`); a link there stands for it."""
     width: Floats
     volume: Floats
     limit: Floats
     """The most a flow of the row can get: the smallest capacity on its path over ``width``."""
+    rank: Ranks
+    """Its level, where that is the same on all its links."""
     active: Marks
     early: Marks
     """1 while the flow may wait without harm (slack): it then runs at level 0."""
@@ -99,6 +102,8 @@ class State(NamedTuple):
     """The level that the ranking gave, in force unless the flow is ``early``."""
     members: Rows
     """Link by link, the entries of active flows, in no order."""
+    rider: Rows
+    """Whose entries these are."""
     seat: Rows
     """Where in ``members`` the entry is."""
     grant: Floats
@@ -109,6 +114,13 @@ class State(NamedTuple):
     """The earliest time of each block of ``calendar``."""
     noise: Floats
     queue: Rows
+    """Component by component, the flows whose rates are to be computed again."""
+    queue_first: Rows
+    """Where those of the component begin, by the link that stands for it."""
+    queue_last: Rows
+    """One past the last of them."""
+    waiting: Rows
+    """The components that have any."""
     batch: Rows
     marked: Marks
     touched: Rows
@@ -117,8 +129,6 @@ class State(NamedTuple):
     """A link's place in ``touched``, NONE where it has none."""
     key: Floats
     """What the links of ``touched`` have for each flow that grows on them; inf where none does."""
-    top: Floats
-    """The least key of each block of them, or what was that a while ago and less."""
     most: Floats
     """The most that a flow on the link has that keeps its rate, or had a while ago."""
     holds: Marks
@@ -139,16 +149,13 @@ TYPES: Mapping[str, type[np.generic]] = {
 """What the elements of each field are."""
 
 
-AFFECTED, EVENTS, ENDED, PER_LINK, LINKS, PHASES, FLOWS = range(7)
+WAITING, EVENTS, ENDED, PER_LINK, LINKS, PHASES, FLOWS = range(7)
 BITS, BLOCKS, TOUCHED, BATCH, OPEN, COUNTS = range(7, 13)
-"""Places in ``State.counts``: affected flows in ``queue``, events so far, jobs that ended and are here,
+"""Places in ``State.counts``: components in ``waiting``, events so far, jobs that ended and are here,
 1 where levels differ along a path; the numbers of all links, phases and flows; the agenda's blocks, of
 1 << BITS items each; how many are in ``touched`` and ``batch``, and how many flows grow; and how many places
 there are.
 """
-
-KEYS = 8
-"""Links of ``touched`` whose least key is kept in ``top``."""
 
 NOISE = 65_521
 """Uniform draws that all jobs share, each from a place of its own, so that all policies see the same ones."""

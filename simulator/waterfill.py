@@ -14,26 +14,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.affected import GROWING, MARKED, SLIGHT, SOLVED, binds, mark, rate_now
+from simulator.affected import GROWING, MARKED, SLIGHT, SOLVED, mark, rate_now
 from simulator.compiled import compiled, inlined
-from simulator.state import AFFECTED, BATCH, KEYS, NONE, OPEN, TOUCHED, State
+from simulator.least import LANES, least_of_lanes
+from simulator.state import BATCH, NONE, OPEN, TOUCHED, State
 
 TIE = 1e-12
 """Relative difference below which two shares are the same number."""
 
 
 @compiled
-def fill_by_level(s: State) -> None:
-    """Compute the rates of the marked flows, and of all that they reach, into ``s.fresh``."""
+def fill_by_level(s: State, component: int) -> None:
+    """Compute the rates of the component's marked flows, and of all that they reach, into ``s.fresh``."""
     while True:
         level = -1
-        for at in range(s.counts[AFFECTED]):
+        for at in range(s.queue_first[component], s.queue_last[component]):
             flow = s.queue[at]
             if s.marked[flow] == MARKED:
-                level = max(level, s.level[s.flow_entry[flow]])
+                level = max(level, s.rank[flow])
         if level < 0:
             break
-        fill(s, level)
+        fill(s, component, level)
         for at in range(s.counts[TOUCHED]):
             link = s.touched[at]
             s.spot[link] = NONE
@@ -42,9 +43,9 @@ def fill_by_level(s: State) -> None:
 
 
 @compiled
-def fill(s: State, level: int) -> None:
+def fill(s: State, component: int, level: int) -> None:
     """Compute the rates of the marked flows of ``level``, and of those of this level that they reach."""
-    least = begin(s, level)
+    least = begin(s, component, level)
     share = 0.0
     while s.counts[OPEN] > 0:
         at = narrowest(s)
@@ -58,26 +59,30 @@ def fill(s: State, level: int) -> None:
         if s.key[at] > share * (1 + TIE):  # else the two are one
             share = s.key[at]
         for seat in range(s.first[link], s.last[link]):
-            flow = s.entry_flow[s.members[seat]]
+            flow = s.rider[seat]
             if s.marked[flow] == GROWING:
                 least = min(least, settle(s, flow, share, link, level))
         s.residual[link] = 0.0
 
 
 @compiled
-def begin(s: State, level: int) -> float:
+def begin(s: State, component: int, level: int) -> float:
     """Have the marked flows of ``level`` grow from nothing; return their least limit."""
     s.counts[BATCH] = s.counts[TOUCHED] = s.counts[OPEN] = 0
     least = np.inf
-    for at in range(s.counts[AFFECTED]):
+    for at in range(s.queue_first[component], s.queue_last[component]):
         flow = s.queue[at]
-        if s.marked[flow] == MARKED and s.level[s.flow_entry[flow]] == level:
+        if s.marked[flow] == MARKED and s.rank[flow] == level:
             least = min(least, s.limit[flow])
             grow(s, flow, level)
-    for at in range(s.counts[TOUCHED]):
+    at = 0
+    while at < s.counts[TOUCHED]:
         link = s.touched[at]
         s.key[at] = max(s.residual[link], 0.0) / s.weight[link]
-        s.top[at // KEYS] = 0.0
+        # It is full of others: the first that the filling would come to.
+        if s.key[at] <= 0 and s.most[link] > 0:
+            least = min(least, take_greedy(s, link, level))
+        at += 1
     return float(least)
 
 
@@ -93,8 +98,6 @@ def grow(s: State, flow: int, level: int) -> None:
     for entry in range(s.near[flow], s.far[flow]):
         link = s.entry_link[entry]
         if s.spot[link] == NONE:
-            if not binds(s, link):
-                continue
             open_link(s, link, level)
         elif kept:
             s.residual[link] += s.rate[flow] * s.width[flow]
@@ -108,9 +111,8 @@ def open_link(s: State, link: int, level: int) -> None:
     most = 0.0
     holds = False
     for seat in range(s.first[link], s.last[link]):
-        entry = s.members[seat]
-        flow = s.entry_flow[entry]
-        own = s.level[entry]
+        flow = s.rider[seat]
+        own = s.rank[flow]
         if own > level:
             used += rate_now(s, flow) * s.width[flow]
         elif own == level:
@@ -129,8 +131,9 @@ def open_link(s: State, link: int, level: int) -> None:
     s.spot[link] = at
     s.touched[at] = link
     s.counts[TOUCHED] = at + 1
-    if at % KEYS == 0:
-        s.top[at // KEYS] = np.inf
+    if at % LANES == 0:
+        for place in range(at, at + LANES):
+            s.key[place] = np.inf
 
 
 @compiled
@@ -141,33 +144,19 @@ def take_in(s: State, flow: int, level: int) -> float:
         link = s.entry_link[entry]
         at = s.spot[link]
         if at != NONE:
-            key = max(s.residual[link], 0.0) / s.weight[link]
-            s.key[at] = key
-            if key < s.top[at // KEYS]:
-                s.top[at // KEYS] = key
+            s.key[at] = max(s.residual[link], 0.0) / s.weight[link]
     return float(s.limit[flow])
 
 
 @inlined
 def narrowest(s: State) -> int:
     """Return the place in ``touched`` of the link that fills up first, NONE where no more will."""
-    size = s.counts[TOUCHED]
-    while size > 0:
-        block = 0
-        top = s.top[0]
-        for other in range(1, (size + KEYS - 1) // KEYS):
-            if s.top[other] < top:
-                top = s.top[other]
-                block = other
-        first = block * KEYS
-        at, key = first, s.key[first]
-        for other in range(first + 1, min(first + KEYS, size)):
-            if s.key[other] < key:
-                at, key = other, s.key[other]
-        if size <= KEYS or key <= top:
-            return int(at) if key < np.inf else NONE
-        s.top[block] = key
-    return NONE
+    found, key = NONE, np.inf
+    for first in range(0, s.counts[TOUCHED], LANES):
+        at, lowest = least_of_lanes(s.key, first)
+        found = at if lowest < key else found
+        key = lowest if lowest < key else key
+    return found
 
 
 @compiled
@@ -180,9 +169,8 @@ def take_greedy(s: State, link: int, level: int) -> float:
     share = s.key[s.spot[link]] + s.capacity[link] * SLIGHT
     most = 0.0
     for seat in range(s.first[link], s.last[link]):
-        entry = s.members[seat]
-        flow = s.entry_flow[entry]
-        if not s.marked[flow] and s.level[entry] == level:
+        flow = s.rider[seat]
+        if not s.marked[flow] and s.rank[flow] == level:
             if s.rate[flow] > share:
                 least = min(least, take_in(s, flow, level))
             else:
@@ -241,7 +229,7 @@ def stop(s: State, flow: int, rate: float, link: int) -> None:
             room = room if room > s.capacity[own] * TIE else 0.0
             s.weight[own] = weight
             s.residual[own] = room
-            s.key[at] = room / weight if weight > 0 else np.inf
+            s.key[at] = (room if weight > 0 else np.inf) / max(weight, 1.0)
 
 
 @compiled
@@ -254,9 +242,8 @@ def give_up(s: State, flow: int, level: int) -> float:
             continue
         s.holds[own] = 0
         for seat in range(s.first[own], s.last[own]):
-            other = s.members[seat]
-            third = s.entry_flow[other]
-            if not s.marked[third] and s.held[third] == own and s.level[other] == level:
+            third = s.rider[seat]
+            if not s.marked[third] and s.held[third] == own and s.rank[third] == level:
                 least = min(least, take_in(s, third, level))
     return float(least)
 
@@ -267,9 +254,8 @@ def hand_on(s: State, link: int, level: int) -> None:
     used = 0.0
     lower_ones = False
     for seat in range(s.first[link], s.last[link]):
-        entry = s.members[seat]
-        flow = s.entry_flow[entry]
-        if s.level[entry] < level:
+        flow = s.rider[seat]
+        if s.rank[flow] < level:
             used += s.rate[flow] * s.width[flow]
             lower_ones = True
     slight = s.capacity[link] * SLIGHT
@@ -278,8 +264,7 @@ def hand_on(s: State, link: int, level: int) -> None:
     if not lower_ones or not (short or spare):
         return
     for seat in range(s.first[link], s.last[link]):
-        entry = s.members[seat]
-        flow = s.entry_flow[entry]
+        flow = s.rider[seat]
         reached = (short and s.rate[flow] > slight) or (spare and s.held[flow] == link)
-        if reached and not s.marked[flow] and s.level[entry] < level:
+        if reached and not s.marked[flow] and s.rank[flow] < level:
             mark(s, flow)

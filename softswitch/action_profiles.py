@@ -5,38 +5,22 @@ And groups a selector chooses members from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from softswitch.entries import ActionCall, ActionSpec, GroupRef, MemberRef, NumberedCall, OneShot, TableAction
+from softswitch.entries import (
+    ActionCall,
+    ActionSpec,
+    Choices,
+    GroupRef,
+    Member,
+    MemberRef,
+    NumberedCall,
+    OneShot,
+    TableAction,
+)
 from softswitch.errors import Code, TableError
-from softswitch.tables import Table
-
-
-class Choices:
-    """What an entry of an indirect table points at: ``choices`` are the members the packet path picks from.
-
-    One member: that one. Several: the selector's hash modulo their number. None: no action runs.
-    """
-
-    __slots__ = ("choices", "references")
-
-    def __init__(self) -> None:
-        self.choices: tuple[Member, ...] = ()
-        self.references = 0
-
-
-class Member(Choices):
-    """An action with its arguments. ``call`` is what the generated code runs."""
-
-    __slots__ = ("action", "call", "member_id")
-
-    def __init__(self, member_id: int, action: ActionCall | None, call: NumberedCall) -> None:
-        super().__init__()
-        self.member_id = member_id
-        self.action = action
-        self.call = call
-        self.choices = (self,)
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,6 +47,16 @@ class Group(Choices):
         self.members: tuple[GroupMember, ...] = ()
 
 
+class Actions(Protocol):
+    """What a profile has to know of a table that uses it."""
+
+    actions: Mapping[str, ActionSpec]
+    """Those it may run, by P4 name."""
+
+    def call(self, action: ActionCall) -> NumberedCall:
+        """Return the action as the generated code runs it. Raises ``TableError`` INVALID_ARGUMENT."""
+
+
 class ActionProfile:
     """An action profile (``selector`` false) or action selector, implemented by ``size`` members at most.
 
@@ -77,7 +71,7 @@ class ActionProfile:
         self.max_group_size = max_group_size
         self.members: dict[int, Member] = {}
         self.groups: dict[int, Group] = {}
-        self.tables: list[Table] = []
+        self.tables: list[Actions] = []
         self._down: frozenset[int] = frozenset()
         self._one_shots: list[tuple[Group, tuple[tuple[Member, int, int | None], ...]]] = []
 
@@ -175,7 +169,7 @@ class ActionProfile:
         """Return a member outside the profile, for a table's default action."""
         return Member(0, None, call)
 
-    def acquire(self, table: Table, action: TableAction) -> Choices:
+    def acquire(self, table: Actions, action: TableAction) -> Choices:
         """Return what ``action`` (a reference, or a one-shot group) stands for; counts the reference.
 
         Raises: NOT_FOUND.

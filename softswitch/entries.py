@@ -1,15 +1,12 @@
-"""What a table's entry is made of: key fields and their matches, actions, and the entry itself."""
+"""What a table's entry is made of: key fields and matches, actions or what to choose from, the entry."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from softswitch.externs import MeterCell
 from softswitch.lookup import Rule
-
-if TYPE_CHECKING:
-    from softswitch.action_profiles import Choices
 
 MatchKind = Literal["exact", "lpm", "ternary", "range", "optional"]
 MatchValue = int | tuple[int, int] | None
@@ -89,6 +86,32 @@ class OneShot:
 
 TableAction = ActionCall | MemberRef | GroupRef | OneShot
 NumberedCall = tuple[int, tuple[int, ...]]
+
+
+class Choices:
+    """What an entry of an indirect table points at: ``choices`` are the members the packet path picks from.
+
+    One member: that one. Several: the selector's hash modulo their number. None: no action runs.
+    """
+
+    __slots__ = ("choices", "references")
+
+    def __init__(self) -> None:
+        self.choices: tuple[Member, ...] = ()
+        self.references = 0
+
+
+class Member(Choices):
+    """An action with its arguments. ``call`` is what the generated code runs."""
+
+    __slots__ = ("action", "call", "member_id")
+
+    def __init__(self, member_id: int, action: ActionCall | None, call: NumberedCall) -> None:
+        super().__init__()
+        self.member_id = member_id
+        self.action = action
+        self.call = call
+        self.choices = (self,)
 
 
 class Entry:

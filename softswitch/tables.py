@@ -8,11 +8,12 @@ whole or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from softswitch.action_profiles import ActionProfile
 from softswitch.entries import (
     ActionCall,
     ActionSpec,
+    Choices,
     Entry,
     KeyField,
     MatchValue,
@@ -22,9 +23,6 @@ from softswitch.entries import (
 from softswitch.errors import Code, TableError
 from softswitch.externs import MeterCell
 from softswitch.lookup import Rule, TupleSpace
-
-if TYPE_CHECKING:
-    from softswitch.action_profiles import ActionProfile, Choices
 
 _PRIORITISED = ("ternary", "range", "optional")
 _CACHED_KEYS = 65536

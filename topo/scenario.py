@@ -6,9 +6,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, Tag, model_validator
 
-from leveller.config import Section, load
+from leveller.config import Section, kinds, load
 from leveller.errors import UserError
 from topo import fabric
 from topo.fabric import Fabric
@@ -70,7 +70,10 @@ class Scenario(Section):
     unit_s: Time
     training: Literal["emulated", "ddp"] = "emulated"
     """``ddp``: real PyTorch DistributedDataParallel jobs (extra ``ddp``)."""
-    fabric: Annotated[PairFabric | LeafSpineFabric, Field(discriminator="kind")]
+    fabric: Annotated[
+        Annotated[PairFabric, Tag("pair")] | Annotated[LeafSpineFabric, Tag("leaf-spine")],
+        kinds("pair", "leaf-spine"),
+    ]
     jobs: Annotated[list[TrainingJob], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -31,6 +31,7 @@ from controlplane.openflow.ecmp import EcmpGroups
 from controlplane.openflow.entries import BANK, EDGE, LEVEL, PORT, Flow, UnsupportedError, egress_port
 from controlplane.openflow.hub import HUB, Switch
 from controlplane.openflow.pipeline import Pipeline, static
+from controlplane.openflow.refused import RefusedError, p4_error
 from controlplane.southbound.contract import CONTRACT
 from controlplane.southbound.device import Driver, OnPacket
 from controlplane.southbound.diff import Change
@@ -82,7 +83,7 @@ class OpenFlowDevice:
         generation = self._rank << 48 | time.time_ns() // 1_000_000 & (1 << 48) - 1
         try:
             await self._ask(parser.OFPRoleRequest(self._datapath, of.OFPCR_ROLE_MASTER, generation))
-        except _RefusedError as error:
+        except RefusedError as error:
             if error.type != of.OFPET_ROLE_REQUEST_FAILED:
                 raise SwitchError(f"claiming to be its master: {error}") from None
         else:
@@ -93,7 +94,7 @@ class OpenFlowDevice:
         """Find out whether the switch has meters (OpenFlow may lack them), and which."""
         try:
             most = wire.max_meter(await self._ask(parser.OFPMeterFeaturesStatsRequest(self._datapath, 0)))
-        except _RefusedError:
+        except RefusedError:
             most = 0
         self._pipeline = replace(self._pipeline, max_meter=most)
         if not most:
@@ -142,7 +143,7 @@ class OpenFlowDevice:
             try:
                 gone, keep = self._entries(change)
             except UnsupportedError as error:
-                refused[at] = _error(GRPCStatusCode.UNIMPLEMENTED, str(error))
+                refused[at] = p4_error(GRPCStatusCode.UNIMPLEMENTED, str(error))
                 continue
             made = [
                 *self._meter_messages(change),
@@ -168,9 +169,8 @@ class OpenFlowDevice:
                 raise LostPrimacyError(f"a write: {failure}")
             if failure.type == of.OFPET_METER_MOD_FAILED:
                 self._meters.pop(changes[owners[at][0]].key[0], None)  # type: ignore[arg-type]  # a port
-            code = _CODES.get((failure.type, failure.code), GRPCStatusCode.INVALID_ARGUMENT)
             for position in owners[at]:
-                refused[position] = _error(code, str(failure))
+                refused[position] = failure.as_p4()
                 if position in before:  # the group is as it was
                     group, _ = self._ecmp.set(changes[position].key, before[position])
                     (self._made.add if group in made_before else self._made.discard)(group)
@@ -179,27 +179,33 @@ class OpenFlowDevice:
     async def rows(
         self, tables: Collection[str] | None = None, deadline_s: float | None = None
     ) -> AsyncIterator[tuple[str, Key, Call]]:
-        """Yield what the switch holds: (table, key, call); ``tables`` is `_LOOKED_IN`, or None.
+        """Yield what the switch holds: (table, key, call).
 
-        In the former case the long tables are not read, but counted: where there are more or less entries
-        than were written, or one of the pipeline's own is missing, the bank comes back as incomplete.
+        ``tables`` is None, which is reading back, or `_LOOKED_IN`, or that and `_LOOKED_THROUGH`. Where there
+        are more or less entries in the long tables than were written, or one of the pipeline's own is
+        missing, the bank comes back as incomplete, except in reading back. For `_LOOKED_IN` alone the long
+        tables are not read, but counted.
         """
         deadline_s = deadline_s or _READ_DEADLINE_S
-        numbers = [of.OFPTT_ALL] if tables is None else _SHORT
+        whole = tables is None or not set(tables).issubset(_LOOKED_IN)
+        numbers = [of.OFPTT_ALL] if whole else _SHORT
         stats = [each for number in numbers for each in await self._stats(number, deadline_s)]
         await self._read_meters(deadline_s)
-        flows = [self._with_meter(flow) for flow in _said(stats)]
-        rows, foreign = self._pipeline.decode(flows)
+        # In a thread, as there may be so many that other switches would have to wait.
+        flows, rows, foreign = await asyncio.to_thread(self._decode, stats)
         await self._read_groups(deadline_s)
         rows |= self._ecmp.rows()
+        if whole:
+            counted = sum(each.table_id in COUNTED for each in stats)
+        else:
+            counted = await self._count(deadline_s)
         if tables is None:
             if unknown := len(foreign) + len(stats) - len(flows):
                 one = str(foreign[0]) if foreign else None
                 log.warning("entries of somebody else's", switch=self._datapath_id, count=unknown, one=one)
-            counted = sum(each.table_id in COUNTED for each in stats)
             self._counts.read(counted, self._pipeline.partial(rows, flows))
-        elif await self._count(deadline_s) != self._counts.expected or any(
-            flow.table in _SHORT for flow in self._missing(flows)
+        elif counted != self._counts.expected or any(
+            whole or flow.table in _SHORT for flow in self._missing(flows)
         ):
             rows["active_bank", ()] = Call("incomplete")
         for (table, key), call in rows.items():
@@ -213,6 +219,11 @@ class OpenFlowDevice:
         if self._switch is None:
             raise SwitchError("the switch closed the connection")
         return self._switch.datapath
+
+    def _decode(self, stats: Iterable[Any]) -> tuple[list[Flow], dict[tuple[str, Key], Call], list[Flow]]:
+        """Return the entries that ``stats`` tell of, the rows that these are, and those that are nobody's."""
+        flows = [self._with_meter(flow) for flow in _said(stats)]
+        return flows, *self._pipeline.decode(flows)
 
     def _missing(self, flows: Iterable[Flow]) -> list[Flow]:
         """Return the pipeline's own entries that are not among ``flows``."""
@@ -283,17 +294,17 @@ class OpenFlowDevice:
     async def _multipart(self, request: Any, deadline_s: float) -> list[Any]:  # noqa: ANN401
         try:
             return [entry for part in await self._ask(request, deadline_s) for entry in part.body]
-        except _RefusedError as error:
+        except RefusedError as error:
             raise SwitchError(f"a read: {error}") from None
 
-    async def _send(self, messages: list[Any]) -> dict[int, _RefusedError]:
+    async def _send(self, messages: list[Any]) -> dict[int, RefusedError]:
         """Send ``messages`` and a barrier; return position -> error of those that the switch refused."""
         if not messages:
             return {}
         barrier = parser.OFPBarrierRequest(self._datapath)
         xids = await self._ask(barrier, before=messages)
         found = {at: self._errors.pop(xid) for at, xid in enumerate(xids) if xid in self._errors}
-        return {at: _RefusedError(message) for at, message in found.items()}
+        return {at: RefusedError(message) for at, message in found.items()}
 
     async def _ask(
         self,
@@ -303,7 +314,7 @@ class OpenFlowDevice:
     ) -> list[Any]:
         """Send ``before`` and ``request``; return the parts of its answer, or the ids of ``before`` if any.
 
-        Raises _RefusedError where the switch refuses the request, SwitchError where it does not answer.
+        Raises RefusedError where the switch refuses the request, SwitchError where it does not answer.
         """
         future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         deadline_s = deadline_s or self._deadline_s
@@ -341,7 +352,7 @@ class OpenFlowDevice:
         elif isinstance(message, parser.OFPErrorMsg):
             self._errors[message.xid] = message
             if (future := self._replies.get(message.xid)) is not None and not future.done():
-                future.set_exception(_RefusedError(message))
+                future.set_exception(RefusedError(message))
         elif (future := self._replies.get(message.xid)) is not None and not future.done():
             parts = self._parts.setdefault(message.xid, [])
             parts.append(message)
@@ -357,29 +368,11 @@ class OpenFlowDevice:
 
 
 _LOOKED_IN = ("active_bank", "edge_port", "int_sink", "level_queue", "ecmp")
+_LOOKED_THROUGH = (
+    "flow_group_v4", "flow_group_v6", "group_level", "default_level", "ipv4_lpm", "ipv6_lpm",
+)  # fmt: skip
 _SHORT = (EDGE, BANK, LEVEL, PORT)
 """The tables of the switch's whose entries, but for ``ecmp``, tell the rows of those."""
-
-_CODES = {
-    (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_TABLE_FULL): GRPCStatusCode.RESOURCE_EXHAUSTED,
-    (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_OUT_OF_GROUPS): GRPCStatusCode.RESOURCE_EXHAUSTED,
-    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_OUT_OF_METERS): GRPCStatusCode.RESOURCE_EXHAUSTED,
-    # What shows that the switch does not hold what was thought: it is read back.
-    (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_GROUP_EXISTS): GRPCStatusCode.ALREADY_EXISTS,
-    (of.OFPET_GROUP_MOD_FAILED, of.OFPGMFC_UNKNOWN_GROUP): GRPCStatusCode.NOT_FOUND,
-    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_METER_EXISTS): GRPCStatusCode.ALREADY_EXISTS,
-    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_INVALID_METER): GRPCStatusCode.NOT_FOUND,
-    (of.OFPET_METER_MOD_FAILED, of.OFPMMFC_UNKNOWN_METER): GRPCStatusCode.NOT_FOUND,
-}
-
-
-class _RefusedError(Exception):
-    """An ``OFPT_ERROR``."""
-
-    def __init__(self, message: Any) -> None:  # noqa: ANN401
-        self.type, self.code = message.type, message.code
-        kind = of.ofp_error_type_to_str(self.type)
-        super().__init__(f"{kind}: {of.ofp_error_code_to_str(self.type, self.code)}")
 
 
 def _said(stats: Iterable[Any]) -> list[Flow]:
@@ -387,13 +380,11 @@ def _said(stats: Iterable[Any]) -> list[Flow]:
     return [flow for each in stats if (flow := wire.flow_of(each)) is not None]
 
 
-def _error(code: GRPCStatusCode, text: str) -> P4Error:
-    return P4Error(canonical_code=code, message=text, space="openflow", code=0)
-
-
 def driver(target: OpenFlowTarget, int_dscp: int, rank: int, deadline_s: float) -> Driver:
     """Return how to reach ``target``; listens for it from now on. Raises UserError where that cannot be."""
     HUB.listen(target.listen)
     connect = partial(OpenFlowDevice, target, int_dscp, rank, deadline_s)
     sizes = dict.fromkeys(CONTRACT, 1 << 20)
-    return Driver(target.name, f"datapath {target.datapath_id:#x}", connect, sizes, _LOOKED_IN)
+    return Driver(
+        target.name, f"datapath {target.datapath_id:#x}", connect, sizes, _LOOKED_IN, _LOOKED_THROUGH
+    )

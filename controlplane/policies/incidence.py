@@ -2,34 +2,30 @@
 
 `Incidence` is a sequence of groups, so that it goes wherever a policy takes groups. A policy that gets a list
 makes one of it; who ranks the same groups again and again makes it once and passes it each time. Then a
-ranking costs what the ranking costs, and where only some jobs changed places since the last one with the same
-incidence, it costs about what these change. That is all that an incidence remembers: what a policy
-answers does not depend on it.
+ranking costs what the ranking costs. That, and the last levels, is all that an incidence remembers: what a
+policy answers does not depend on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, islice
-from operator import attrgetter, gt
+from operator import attrgetter, getitem, gt
 from typing import TYPE_CHECKING, overload
 
 from controlplane.model import Group, Link, Path
-from controlplane.policies.components import SAMPLES, join, name, pick_rest, pick_some
 from controlplane.policies.interface import Scope
+from controlplane.policies.merging import ROWS, merge, name, settle
 from controlplane.policies.tables import Table, Tables
 
 if TYPE_CHECKING:
-    from controlplane.policies.pruning import Pruned
-
-
-NEVER = 2**30
-"""A step that does not come."""
+    import numpy as np
+    import numpy.typing as npt
 
 _DIFFERENT = 2**18
-"""Places for the addresses of links; twice as many as there may be to be told apart by them."""
-
+"""Places for the names of links; twice as many as there may be to be told apart by them."""
 
 _SCATTER = 7046029254386353131
 """Multiplied by it, numbers near each other come to lie far apart (Knuth's multiplicative hashing)."""
@@ -38,43 +34,43 @@ _SCATTER = 7046029254386353131
 class Incidence(Sequence[Group]):
     """Groups, those of one job next to each other, and the links that they use. Immutable.
 
-    ``jobs`` are numbered by their places in that tuple, groups by their own, links as they first appear.
-    Group i is of job ``owner[i]`` and uses ``links[starts[i]:starts[i + 1]]``. Of each job the links, of each
-    link the jobs, are kept in the same way. ``tables`` runs its loops (default: what suits the size).
+    ``jobs`` are numbered by their places in that tuple, groups by their own. There are ``size`` links; the
+    ``shared`` ones, which several jobs use, have the first numbers. Group i uses
+    ``links[starts[i]:starts[i + 1]]``, job j has the groups from ``job_groups[j]`` to ``job_groups[j + 1]``.
+
+    ``tables`` runs its loops (default: what suits the size). ``names`` saves hashing the links where somebody
+    has a number for each: those along the paths of the groups, one after another. The groups then have to be
+    by job already; ValueError where they are not.
     """
 
-    def __init__(self, groups: Iterable[Group], tables: Tables | None = None) -> None:
+    def __init__(
+        self,
+        groups: Iterable[Group],
+        tables: Tables | None = None,
+        names: Sequence[int] | npt.NDArray[np.int64] | None = None,
+    ) -> None:
         rows = tuple(groups)
-        names = list(map(attrgetter("job"), rows))
-        self.jobs = tuple(dict.fromkeys(names))
+        jobs = list(map(attrgetter("job"), rows))
+        self.jobs = tuple(dict.fromkeys(jobs))
         self.number = {job: number for number, job in enumerate(self.jobs)}
-        owner = list(map(self.number.__getitem__, names))
+        owner = list(map(self.number.__getitem__, jobs))
         if any(map(gt, owner, islice(owner, 1, None))):
+            if names is not None:
+                raise ValueError("the groups of a job are not next to each other")
             rows = tuple(rows[row] for row in sorted(range(len(rows)), key=owner.__getitem__))
             owner.sort()
         paths = list(map(attrgetter("path"), rows))
         starts = list(accumulate(map(len, paths), initial=0))
-        size = starts[-1]
         self._groups = rows
-        self.tables = tables = tables or Tables.for_size(size)
+        self.tables = tables = tables or Tables.for_size(starts[-1])
         self.starts: Table = tables.of(starts, len(starts))
-        self.owner: Table = tables.of(owner, len(owner))
-        self.links, self.link = _numbered(paths, self.starts, tables)
-        self.job_starts: Table = tables.filled(len(self.jobs) + 1)
-        job_links = tables.filled(size)
-        pairs = tables.run(meet)(
-            self.starts, self.links, self.owner, tables.filled(len(self.link), -1), self.job_starts, job_links
-        )
-        self.job_links: Table = job_links[:pairs].copy()
-        self.link_starts, self.link_jobs = tables.transposed(self.job_starts, self.job_links, len(self.link))
+        owners = tables.of(owner, len(owner))
+        self.job_groups = tables.ranges(owners, len(self.jobs))
+        self.links, self.size = _numbered(paths, self.starts, tables, names)
+        spare = tables.filled(self.size, -1), tables.filled(self.size)
+        self.shared: int = tables.run(share)(self.starts, self.links, owners, *spare)
         self._nodes: dict[Scope, Nodes] = {}
         self._only: dict[frozenset[str], Incidence] = {}
-
-    @cached_property
-    def most(self) -> int:
-        """The most jobs that any link has."""
-        ends = islice(self.link_starts, 1, None)
-        return max((int(end - start) for start, end in zip(self.link_starts, ends, strict=False)), default=0)
 
     @overload
     def __getitem__(self, place: int) -> Group: ...
@@ -96,6 +92,12 @@ class Incidence(Sequence[Group]):
         """Each group's number, by its id."""
         return dict(zip(map(attrgetter("id"), self._groups), range(len(self)), strict=True))
 
+    @cached_property
+    def link(self) -> tuple[Link, ...]:
+        """The links by number."""
+        paths = list(map(attrgetter("path"), self))
+        return tuple(_once(self.links, self.size, paths, self.starts, self.tables))
+
     def only(self, jobs: frozenset[str]) -> Incidence:
         """Return the groups of ``jobs`` alone; the same object again while nobody asks for others."""
         if jobs not in self._only:
@@ -114,65 +116,45 @@ class Incidence(Sequence[Group]):
 class Nodes:
     """The nodes of the contention graph: groups, or what of each is on one switch or one link.
 
-    Node i is of job ``owner[i]`` and uses ``links[starts[i]:starts[i + 1]]``; of each link the nodes are kept
-    in the same way. Entry e of the incidence belongs to node ``node_of[e]`` (None: to its group). While no
-    job is gone, ``label`` is the component of each link (-1: it has only one job) and ``alone_from`` tells
-    links of one job from the others (`NEVER`). ``last`` is the last ranking.
+    Job j has the nodes from ``job_nodes[j]`` to ``job_nodes[j + 1]``. Node i uses of the shared links
+    ``links[starts[i]:starts[i + 1]]``, each once: the others connect nothing. Entry e of the incidence
+    belongs to node ``node_of[e]`` (None: to its group). ``part`` tells each node's component by one of its
+    links (-1: it contends with nobody), where ``total`` has the number of links; ``parts`` of them have
+    several. ``last`` is the last ranking; the rest is what `controlplane.policies.merging` notes.
     """
 
     def __init__(self, incidence: Incidence, scope: Scope) -> None:
-        tables, size = incidence.tables, len(incidence.link)
+        tables, shared = incidence.tables, incidence.shared
         self.incidence = incidence
         self.node_of: Table | None = None
-        self.starts, self.links, self.owner = incidence.starts, incidence.links, incidence.owner
+        starts, links, self.job_nodes = incidence.starts, incidence.links, incidence.job_groups
         if scope is not Scope.FABRIC:
-            entries = len(incidence.links)
-            part = tables.of(_parts(incidence.link, scope), size)
-            node_of, row_of = tables.filled(entries), tables.filled(entries)
-            count = tables.run(split)(incidence.starts, incidence.links, part, node_of, row_of)
-            self.starts = tables.counting(entries + 1)
-            if count < entries:
-                self.starts, order = tables.transposed(self.starts, node_of, count)
-                self.links = tables.taken(incidence.links, order)
-            self.owner = tables.taken(incidence.owner, row_of[:count])
-            self.node_of = node_of
-        self.link_starts, self.link_nodes = tables.transposed(self.starts, self.links, size)
-        self._joint = tables.filled(size)
-        contended = tables.filled(size)
-        self.alone_from: Table = tables.filled(size)
-        count = tables.run(describe)(
-            self.starts, self.links, incidence.link_starts, self._joint, contended, self.alone_from
-        )
-        self.label: Table = tables.filled(size, -1)
-        floor, position = tables.filled(size, -1), tables.filled(len(incidence.jobs))
-        self.connect(contended, count, tables.filled(size), floor, position, self.label)
-        self.last: Pruned | None = None
+            starts, links, self.job_nodes, self.node_of = _divided(incidence, scope)
+        self.starts, kept = tables.filled(len(starts)), tables.filled(len(links))
+        self.part, self.total = tables.filled(len(self), -1), tables.filled(shared)
+        count = tables.run(keep)(starts, links, shared, self.starts, kept, self.part)
+        self.links, self.following, self.base = kept[:count], tables.filled(count), tables.filled(len(self))
+        self.per_link, self.merged = tables.rows(ROWS, shared), tables.filled(len(incidence.jobs))
+        # What all jobs make, in any order, are the parts.
+        self.parts = 1
+        self.merge(tables.counting(len(incidence.jobs)), tables.filled(len(self)))
+        self.parts = tables.run(name)(self.starts, self.links, self.per_link, self.part, self.total)
+        self.last: Ranked | None = None
 
     def __len__(self) -> int:
-        return len(self.owner)
+        return len(self.starts) - 1
 
-    def connect(
-        self, todo: Table, count: int, within: Table, floor: Table, position: Table, label: Table
-    ) -> None:
-        """Label the components of the first ``count`` links of ``todo``, each by its smallest link.
+    def merge(self, order: Table, member: Table) -> None:
+        """See `controlplane.policies.merging.merge`."""
+        relation = (self.job_nodes, self.starts, self.links, self.part, self.total, self.parts)
+        self.incidence.tables.run(merge)(
+            order, *relation, self.merged, self.per_link, self.following, self.base, member
+        )
 
-        A node connects its links while its job comes after their ``floor``. Links of different components
-        ``within`` are known to stay apart.
-
-        As in Afforest (Sutton et al., IPDPS 2018) a few nodes of each link are joined first, which mostly
-        makes one component of what is one, then those of the links that are still outside of the largest.
-        """
-        tables, size = self.incidence.tables, len(self.incidence.link)
-        parent, picked = tables.filled(size, -1), tables.filled(max(len(self), SAMPLES * count))
-        alive = (floor, position, self.starts)
-        on_link = (self.owner, self.link_starts, self.link_nodes, self._joint, parent)
-        found = tables.run(pick_some)(todo, count, *alive, *on_link, picked)
-        if found:
-            tables.run(join)(picked, found, self.starts, self.links, parent)
-            spare = (tables.filled(size), tables.filled(size), picked)
-            found = tables.run(pick_rest)(todo, count, within, *alive, self.links, *on_link, *spare)
-            tables.run(join)(picked, found, self.starts, self.links, parent)
-        tables.run(name)(todo, count, parent, label)
+    def settle(self, order: Table, fresh: bool, top: int, level: Table) -> bool:
+        """See `controlplane.policies.merging.settle`."""
+        known = (self.job_nodes, self.part, self.merged, self.per_link, self.base)
+        return bool(self.incidence.tables.run(settle)(order, *known, fresh, top, level))
 
 
 class NodeLevels(Mapping[str, Mapping[Link, int]]):
@@ -180,10 +162,10 @@ class NodeLevels(Mapping[str, Mapping[Link, int]]):
 
     def __init__(self, nodes: Nodes, level: Table) -> None:
         self.level = level
-        self._nodes = nodes
+        self.nodes = nodes
 
     def __getitem__(self, group: str) -> dict[Link, int]:
-        incidence, node_of = self._nodes.incidence, self._nodes.node_of
+        incidence, node_of = self.nodes.incidence, self.nodes.node_of
         place = incidence.place[group]
         path = incidence[place].path
         if node_of is None:
@@ -192,126 +174,181 @@ class NodeLevels(Mapping[str, Mapping[Link, int]]):
         return {link: int(self.level[node_of[entry]]) for entry, link in enumerate(path, first)}
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._nodes.incidence.place)
+        return iter(self.nodes.incidence.place)
 
     def __len__(self) -> int:
-        return len(self._nodes.incidence)
+        return len(self.nodes.incidence)
 
 
-class _Numbers(dict[Link, int]):
-    """Numbers links as they are first asked for."""
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A ranking: the jobs' numbers, the first first; K; and the levels."""
 
-    def __missing__(self, link: Link) -> int:
-        self[link] = number = len(self)
+    order: Sequence[int]
+    count: int
+    levels: NodeLevels
+
+
+class _Numbers(dict[object, int]):
+    """Numbers things as they are first asked for."""
+
+    def __missing__(self, thing: object) -> int:
+        self[thing] = number = len(self)
         return number
 
 
-def _numbered(paths: Sequence[Path], starts: Table, tables: Tables) -> tuple[Table, tuple[Link, ...]]:
-    """Return the number of every link of ``paths``, one path after the other, and the links by number."""
+def _numbered(
+    paths: Sequence[Path], starts: Table, tables: Tables, names: Sequence[int] | npt.NDArray[np.int64] | None
+) -> tuple[Table, int]:
+    """Return the number of every link of ``paths``, one path after the other, and how many links there are.
+
+    Links that have the same of the ``names`` (default: that are equal) are one.
+    """
     numbers, size = _Numbers(), int(starts[-1])
     if tables.compiled:
         # To hash a link takes far longer than to take its address, and most are the same objects anyway.
         import numpy as np
 
-        ids = np.fromiter(map(id, chain.from_iterable(paths)), np.int64, size)
-        links, first = tables.filled(size), tables.filled(size)
-        spare = np.zeros(_DIFFERENT, np.int64), tables.filled(_DIFFERENT)
-        count = tables.run(tell_apart)(ids, *spare, links, first)
+        known: npt.NDArray[np.int64]
+        if names is None:
+            known = np.fromiter(map(id, chain.from_iterable(paths)), np.int64, size)
+        else:
+            known = np.asarray(names, np.int64)
+        links = tables.filled(size)
+        room = min(2 << size.bit_length(), _DIFFERENT)
+        spare = np.zeros(room, np.int64), tables.filled(room)
+        count = tables.run(tell_apart)(known, *spare, links)
+        if count >= 0 and names is not None:
+            return links, count
         if count >= 0:
-            rows = starts.searchsorted(first[:count], side="right") - 1
-            places = zip(rows.tolist(), (first[:count] - starts[rows]).tolist(), strict=True)
-            same = tables.of([numbers[paths[row][hop]] for row, hop in places], count)
-            return same[links], tuple(numbers)
-    links = tables.of(map(numbers.__getitem__, chain.from_iterable(paths)), size)
-    return links, tuple(numbers)
+            same = list(map(numbers.__getitem__, _once(links, count, paths, starts, tables)))
+            return (tables.of(same, count)[links] if len(numbers) < count else links), len(numbers)
+    things = chain.from_iterable(paths) if names is None else names
+    return tables.of(map(numbers.__getitem__, things), size), len(numbers)
 
 
-def _parts(links: Sequence[Link], scope: Scope) -> Iterable[int]:
+def _once(links: Table, count: int, paths: Sequence[Path], starts: Table, tables: Tables) -> Iterator[Link]:
+    """Return each of the ``count`` links of ``paths``, of which ``links`` are the numbers, by number."""
+    first = tables.filled(count)
+    tables.run(appear)(links, first)
+    rows = tables.row_of(first, starts)
+    hops = (entry - starts[row] for entry, row in zip(first, rows, strict=True))
+    return map(getitem, map(paths.__getitem__, rows), hops)
+
+
+def _divided(incidence: Incidence, scope: Scope) -> tuple[Table, Table, Table, Table]:
+    """Return what groups are under finer scopes: nodes' starts and links, each job's nodes, each entry's."""
+    tables, starts, links = incidence.tables, incidence.starts, incidence.links
+    over = tables.of(_reach(incidence, scope), incidence.size)
+    node_of, job_of = tables.filled(len(links)), tables.filled(len(links))
+    count = tables.run(split)(starts, links, incidence.job_groups, over, node_of, job_of)
+    starts = tables.counting(len(links) + 1)
+    if count < len(links):
+        starts, order = tables.transposed(starts, node_of, count)
+        links = tables.taken(links, order)
+    return starts, links, tables.ranges(job_of[:count], len(incidence.jobs)), node_of
+
+
+def _reach(incidence: Incidence, scope: Scope) -> Iterable[int]:
     """Return for each link the number of what a level reaches over it: its switch, or it alone."""
     if scope is Scope.PORT:
-        return range(len(links))
-    number: dict[str, int] = {}
-    return [number.setdefault(link.switch, len(number)) for link in links]
+        return range(incidence.size)
+    number = _Numbers()
+    return [number[link.switch] for link in incidence.link]
 
 
-def tell_apart(ids: Table, keys: Table, values: Table, number: Table, first: Table) -> int:
-    """Give numbers to ``ids`` as they appear; return how many there are, -1: too many for the table.
+def tell_apart(names: Table, keys: Table, values: Table, number: Table) -> int:
+    """Give numbers to ``names`` as they appear; return how many there are, -1: too many for the table.
 
-    ``number`` gets the number of each, ``first`` where each number appears first. The hash table of ``keys``
-    (zeros, some power of two of them) and ``values`` is at most half full.
+    ``number`` gets the number of each. The hash table of ``keys`` (zeros, some power of two of them) and
+    ``values`` is at most half full.
     """
     found = 0
-    for entry in range(len(ids)):
-        at = ((ids[entry] >> 4) * _SCATTER >> 40) & (len(keys) - 1)
-        while keys[at] != ids[entry] and keys[at] != 0:
+    for entry in range(len(names)):
+        key = names[entry] + 1
+        at = (key * _SCATTER >> 40) & (len(keys) - 1)
+        while keys[at] != key and keys[at] != 0:
             at = (at + 1) & (len(keys) - 1)
         if keys[at] == 0:
             if found * 2 >= len(keys):
                 return -1
-            keys[at] = ids[entry]
+            keys[at] = key
             values[at] = found
-            first[found] = entry
             found += 1
         number[entry] = values[at]
     return found
 
 
-def meet(
-    starts: Table, links: Table, owner: Table, latest: Table, job_starts: Table, job_links: Table
-) -> int:
-    """Find which links each job uses, each once; return how many pairs there are.
+def appear(links: Table, first: Table) -> None:
+    """Tell for each of ``links`` where it appears ``first``."""
+    for entry in range(len(links) - 1, -1, -1):
+        first[links[entry]] = entry
 
-    Rows are sorted by ``owner``. ``latest`` has -1 for each link.
+
+def share(starts: Table, links: Table, owner: Table, user: Table, number: Table) -> int:
+    """Give the first numbers to those of ``links`` that several owners' rows use; return how many.
+
+    Each kind keeps its order. Row r is of ``owner[r]``. ``user`` has -1 and ``number`` 0 for each link.
     """
-    found = 0
+    shared = 0
     for row in range(len(starts) - 1):
-        job = owner[row]
         for at in range(starts[row], starts[row + 1]):
             link = links[at]
-            if latest[link] != job:
-                latest[link] = job
-                job_links[found] = link
-                found += 1
-        job_starts[job + 1] = found
-    return found
+            if user[link] < 0:
+                user[link] = owner[row]
+            elif user[link] != owner[row] and not number[link]:
+                number[link] = 1
+                shared += 1
+    these, others = 0, shared
+    for link in range(len(number)):
+        if number[link]:
+            number[link] = these
+            these += 1
+        else:
+            number[link] = others
+            others += 1
+    for at in range(len(links)):
+        links[at] = number[links[at]]
+    return shared
 
 
-def split(starts: Table, links: Table, part: Table, node_of: Table, row_of: Table) -> int:
-    """Make a node of what each row has in one ``part`` (of each link); return how many nodes there are.
+def split(starts: Table, links: Table, job_rows: Table, over: Table, node_of: Table, job_of: Table) -> int:
+    """Make a node of what each row has of links with the same ``over``; return how many nodes there are.
 
-    ``node_of`` gets each entry's node, ``row_of`` each node's row.
+    ``node_of`` gets each entry's node, ``job_of`` each node's job.
     """
     nodes = 0
-    for row in range(len(starts) - 1):
-        for at in range(starts[row], starts[row + 1]):
-            node = -1
-            for before in range(starts[row], at):
-                if part[links[before]] == part[links[at]]:
-                    node = node_of[before]
-            if node < 0:
-                node = nodes
-                row_of[node] = row
-                nodes += 1
-            node_of[at] = node
+    for job in range(len(job_rows) - 1):
+        for row in range(job_rows[job], job_rows[job + 1]):
+            for at in range(starts[row], starts[row + 1]):
+                node = -1
+                for before in range(starts[row], at):
+                    if over[links[before]] == over[links[at]]:
+                        node = node_of[before]
+                if node < 0:
+                    node = nodes
+                    job_of[node] = job
+                    nodes += 1
+                node_of[at] = node
     return nodes
 
 
-def describe(
-    starts: Table, links: Table, job_starts: Table, joint: Table, contended: Table, alone_from: Table
-) -> int:
-    """Mark in ``joint`` the links of nodes that have several; list in ``contended`` those of several jobs.
+def keep(starts: Table, links: Table, shared: int, kept_starts: Table, kept: Table, part: Table) -> int:
+    """Leave out of each row what is no ``shared`` link, or is there already; return how many are left.
 
-    ``job_starts`` is that of the links' jobs. ``alone_from`` is 0 where a link has one job, `NEVER` where it
-    has several. Return how many links are contended.
+    ``part`` is 0 for a row that has any.
     """
-    for node in range(len(starts) - 1):
-        if starts[node + 1] - starts[node] > 1:
-            for at in range(starts[node], starts[node + 1]):
-                joint[links[at]] = 1
-    count = 0
-    for link in range(len(joint)):
-        if job_starts[link + 1] - job_starts[link] > 1:
-            contended[count] = link
-            count += 1
-            alone_from[link] = NEVER
-    return count
+    found = 0
+    for row in range(len(starts) - 1):
+        kept_starts[row] = found
+        for at in range(starts[row], starts[row + 1]):
+            new = links[at] < shared
+            for before in range(kept_starts[row], found):
+                if kept[before] == links[at]:
+                    new = False
+            if new:
+                kept[found] = links[at]
+                found += 1
+                part[row] = 0
+    kept_starts[len(starts) - 1] = found
+    return found

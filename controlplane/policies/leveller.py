@@ -8,6 +8,9 @@ from controlplane.model import Group, Job, Levels
 from controlplane.policies.interface import Scope
 from controlplane.policies.ordered import levels_in_order
 
+DIGITS = 12
+"""R over weight is compared at so many digits: equal progress is a tie, and no matter of rounding."""
+
 
 def levels(jobs: Sequence[Job], groups: Sequence[Group], count: int, scope: Scope) -> Levels:
     """Rank jobs by increasing R over weight.
@@ -19,4 +22,4 @@ def levels(jobs: Sequence[Job], groups: Sequence[Group], count: int, scope: Scop
 
 def order(jobs: Iterable[Job]) -> list[Job]:
     """Return ``jobs``, the one that goes first first."""
-    return sorted(jobs, key=lambda job: (job.rate / job.weight, job.iterations, job.id))
+    return sorted(jobs, key=lambda job: (round(job.rate / job.weight, DIGITS), job.iterations, job.id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controlplane.model import Group, Levels
-from controlplane.policies.incidence import Incidence
+from controlplane.policies.incidence import Incidence, NodeLevels, Ranked
 from controlplane.policies.interface import Scope
 from controlplane.policies.pruning import prune
 
@@ -28,5 +28,11 @@ def levels_in_order(order: Sequence[str], groups: Sequence[Group], count: int, s
         stray = next(group for group in groups if group.job not in known)
         raise ValueError(f"group {stray.id}: job {stray.job!r} is not among the jobs")
     nodes = incidence.nodes(scope)
-    nodes.last = prune(nodes, numbers, count, nodes.last)
-    return nodes.last.levels
+    last = nodes.last
+    if last and last.order == numbers and last.count == count:
+        return last.levels
+    level = prune(nodes, numbers, count)
+    same = last and incidence.tables.equal(last.levels.level, level)
+    levels = last.levels if last and same else NodeLevels(nodes, level)
+    nodes.last = Ranked(numbers, count, levels)
+    return levels

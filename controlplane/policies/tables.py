@@ -9,7 +9,8 @@ that the caller made with `Tables`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -50,6 +51,14 @@ class Tables:
 
         return np.full(size, value, np.int32) if value else np.zeros(size, np.int32)
 
+    def rows(self, count: int, size: int) -> Table:
+        """Return a table of ``count`` tables of ``size`` zeros."""
+        if not self.compiled:
+            return [[0] * size for _ in range(count)]
+        import numpy as np
+
+        return np.zeros((count, size), np.int32)
+
     def counting(self, size: int) -> Table:
         """Return the table 0, 1, ... of ``size`` numbers."""
         if not self.compiled:
@@ -62,9 +71,25 @@ class Tables:
         """Return what ``table`` has at each of ``places``."""
         return table[places] if self.compiled else list(map(table.__getitem__, places))
 
+    def equal(self, one: Table, other: Table) -> bool:
+        """Return whether two tables of one size have the same numbers."""
+        return bool((one == other).all()) if self.compiled else one == other
+
+    def row_of(self, entries: Table, starts: Table) -> Sequence[int]:
+        """Return which row of a relation each of its ``entries`` is in."""
+        if self.compiled:
+            return (starts.searchsorted(entries, side="right") - 1).tolist()  # type: ignore[no-any-return]
+        return [bisect_right(starts, entry) - 1 for entry in entries]
+
     def run(self, loop: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``loop`` as it is to be run on such tables."""
         return _compile(loop) if self.compiled else loop
+
+    def ranges(self, column: Table, size: int) -> Table:
+        """Return where each of the numbers below ``size`` starts in the sorted ``column``, and its end."""
+        starts = self.filled(size + 1)
+        self.run(bound)(column, starts)
+        return starts
 
     def transposed(self, starts: Table, columns: Table, size: int) -> tuple[Table, Table]:
         """Return the same relation by columns, of which there are ``size``: their starts, and rows."""
@@ -91,6 +116,14 @@ def _compile(loop: Callable[..., Any]) -> Callable[..., Any]:
         return njit(cache=True)(loop)  # type: ignore[no-any-return]
     except RuntimeError:  # there is no folder to keep what was compiled in
         return njit(loop)  # type: ignore[no-any-return]
+
+
+def bound(column: Table, starts: Table) -> None:
+    """Find the ranges of the sorted ``column``: ``starts`` has zeros, one more than there are numbers."""
+    for number in column:
+        starts[number + 1] += 1
+    for number in range(1, len(starts)):
+        starts[number] += starts[number - 1]
 
 
 def transpose(starts: Table, columns: Table, ends: Table, rows: Table) -> None:

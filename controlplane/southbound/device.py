@@ -59,7 +59,8 @@ class Driver:
 
     ``address`` is for people. ``sizes``: table -> rows that it says it has room for. ``looked_in``: tables
     that are read every few seconds: small ones, the bank to tell who has written, and one that is never
-    empty to tell whether the tables were emptied.
+    empty to tell whether the tables were emptied. ``looked_through``: long ones that others may alter, which
+    are read with them where that does not take too much of the time.
     """
 
     name: str
@@ -67,3 +68,4 @@ class Driver:
     connect: Callable[[], Device]
     sizes: Mapping[str, int]
     looked_in: Collection[str] = ("active_bank", "level_queue")
+    looked_through: Collection[str] = ()

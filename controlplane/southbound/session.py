@@ -34,6 +34,9 @@ _BACKOFF_S = (0.1, 5.0)
 _LOOK_IN_S = 5.0
 """How long a switch goes on before it is asked whether it is still there, and as it was thought to be."""
 
+_LOOK_THROUGH_PART = 0.05
+"""How much of the time it may take to read a switch's long tables, as far as those are looked through."""
+
 _SETTLED_S = 2.0
 """A session that lasted this long was a good one: the pause after it is the first again."""
 
@@ -62,6 +65,7 @@ class Session:
         self._wake = asyncio.Event()
         self.in_order = asyncio.Event()
         """Set while the switch has been read back, or is another controller's."""
+        self._look_through_at = time.monotonic()
         self._sessions = 0
         self._pushes = 0
         self._error: str | None = None
@@ -251,12 +255,20 @@ class Session:
     async def _look_in(self, device: Device) -> None:
         """See that the switch still answers, and still holds what is small (`Driver.looked_in`).
 
-        With a role of ours another client may push the program again, which empties every table.
+        With a role of ours another client may push the program again, which empties every table. Where others
+        can write without being the primary, see now and then that it holds the rest, too.
         """
         assert self._ledger is not None
-        names, contents = self._driver.looked_in, self._ledger.contents
+        began = time.monotonic()
+        through = bool(self._driver.looked_through) and began >= self._look_through_at
+        names = {*self._driver.looked_in, *(self._driver.looked_through if through else ())}
+        contents = self._ledger.contents
         thought = {(table, key): call for table in names for key, call in contents[table].items()}
-        found = {(table, key): call async for table, key, call in device.rows(names, self._deadline_s)}
+        rows = device.rows(names, None if through else self._deadline_s)
+        found = {(table, key): call async for table, key, call in rows}
+        if through:
+            now = time.monotonic()
+            self._look_through_at = now + (now - began) / _LOOK_THROUGH_PART
         if found != thought:
             count = len(dict(found.items() ^ thought.items()))
             self._log.warning("switch holds something else than thought", rows=count)

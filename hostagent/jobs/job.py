@@ -13,6 +13,7 @@ from hostagent.jobs.identity import Rank
 from hostagent.jobs.processes import TrainingProcess, start_ticks
 from hostagent.jobs.sources import Source, descriptor_flags, outputs
 from hostagent.jobs.told import Told
+from hostagent.lane import Lane
 from hostagent.logs import FORMATS
 from hostagent.logs.counter import IterationCounter
 from hostagent.logs.format import LogFormat
@@ -70,6 +71,11 @@ class TrackedJob:
     _seen_ns: int = 0
     _kept: list[LogMemory] = field(default_factory=list)
     """Logs that were read before the agent started, and have not been found again yet."""
+    lane: Lane | None = None
+    """Where all is done that touches its logs, once they have not answered; before, in one for all jobs.
+
+    That is `follow_outputs`, `follow`, `read`, `remember` and `close`.
+    """
 
     def __post_init__(self) -> None:
         self.counter = IterationCounter(self.started_ns)
@@ -137,6 +143,11 @@ class TrackedJob:
         return any(log.reader.behind for log in self._logs)
 
     @property
+    def hangs(self) -> bool:
+        """Its logs do not answer."""
+        return self.lane is not None and self.lane.hangs
+
+    @property
     def failed(self) -> bool:
         """The log that counts ends with a traceback."""
         return self._leader is not None and self._leader.failed
@@ -153,11 +164,15 @@ class TrackedJob:
             total["line too long"] += reader.lines_too_long
         return +total
 
-    def update(self, processes: Collection[TrainingProcess], proc: str, watcher: Watcher | None) -> None:
-        """Take in the job's present processes: ranks, and outputs that are regular files."""
+    def update(self, processes: Collection[TrainingProcess]) -> None:
+        """Take in the job's present processes, and ranks."""
         self.processes = {process.pid: process for process in processes}
         self.world_size = max(process.rank.world_size for process in processes)
         self.local_ranks = len({process.rank.rank for process in processes})
+
+    def follow_outputs(self, proc: str, watcher: Watcher | None) -> None:
+        """Read those outputs of its processes that are regular files, and let go of what nobody writes."""
+        processes = list(self.processes.values())
         found: dict[Identity, Source] = {}
         for process in processes:
             for source in outputs(process, proc):

@@ -63,6 +63,12 @@ class SourceFinder:
         """
         self._proc = proc
         self._patterns = patterns
+        self.at = ""
+        """The job whose files are being looked at."""
+
+    def anew(self) -> SourceFinder:
+        """Return another one alike."""
+        return SourceFinder(self._proc, self._patterns)
 
     def search(
         self, jobs: Mapping[str, Collection[TrainingProcess]]
@@ -84,7 +90,9 @@ class SourceFinder:
                         fnmatch.fnmatchcase(target, _fill(pattern, name)) for pattern in self._patterns
                     ):
                         place = Place(f"{self._proc}/{process.pid}/fd/{number}")
-                        yield from _named(name, _source("glob", place, process, (process.pid, process.ticks)))
+                        yield from _named(
+                            name, self._source("glob", place, process, (process.pid, process.ticks))
+                        )
             first = min(processes, key=lambda process: process.ticks)
             yield from _named(name, self._container(first))
             yield from _named(name, self._by_name(name, first))
@@ -95,7 +103,7 @@ class SourceFinder:
             first = min(processes, key=lambda process: process.ticks)
             if first.slurm_log:
                 place = Place(first.slurm_log, f"{self._proc}/{first.pid}/root", first.user)
-                yield from _named(name, _source("slurm", place, first, None))
+                yield from _named(name, self._source("slurm", place, first, None))
 
     def _walk(
         self,
@@ -154,7 +162,7 @@ class SourceFinder:
             if target.startswith("/") and (number in numbers if numbers else number != "2"):
                 if self._access(pid, number) == os.O_RDONLY:
                     continue
-                yield from _source(kind, Place(f"{self._proc}/{pid}/fd/{number}"), process, (pid, ticks))
+                yield from self._source(kind, Place(f"{self._proc}/{pid}/fd/{number}"), process, (pid, ticks))
 
     def _container(self, process: TrainingProcess) -> Iterator[Source]:
         """Yield the log that the container runtime keeps for the container of ``process``."""
@@ -163,15 +171,17 @@ class SourceFinder:
         )
         root = f"{self._proc}/1/root"
         for pattern in kubernetes.container_logs(identifier) if identifier else ():
+            self.at = process.rank.job
             for path in glob.glob(pattern, root_dir=root):
-                yield from _source("container", Place(path, root), process, None)
+                yield from self._source("container", Place(path, root), process, None)
 
     def _by_name(self, job: str, process: TrainingProcess) -> Iterator[Source]:
         """Yield files that the user names by the job, and that belong to the job's user."""
         for pattern in self._patterns:
             if "{job}" in pattern:
+                self.at = job
                 for path in sorted(glob.glob(_fill(pattern, job)))[:MAX_FILES]:
-                    yield from _source("glob", Place(path, "/", process.user), process, None)
+                    yield from self._source("glob", Place(path, "/", process.user), process, None)
 
     def _descriptors(self, pid: int) -> Iterator[tuple[str, str]]:
         """Yield each open descriptor's number, and what it is."""
@@ -191,6 +201,12 @@ class SourceFinder:
     def _access(self, pid: int, number: str) -> int:
         """Return O_RDONLY, O_WRONLY or O_RDWR."""
         return descriptor_flags(self._proc, pid, number) & os.O_ACCMODE
+
+    def _source(
+        self, kind: str, place: Place, process: TrainingProcess, holder: tuple[int, int] | None
+    ) -> Iterable[Source]:
+        self.at = process.rank.job
+        return _source(kind, place, process, holder)
 
 
 def descriptor_flags(proc: str, pid: int, number: str) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import sys
 import time
-from collections.abc import Collection, Generator, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from functools import partial
+from queue import SimpleQueue
+from typing import NamedTuple, TypeVar
 
 import structlog
 
@@ -13,17 +15,21 @@ from hostagent.jobs.exits import ExitWatch
 from hostagent.jobs.health import Health, Patience, verdict
 from hostagent.jobs.job import TrackedJob
 from hostagent.jobs.processes import TrainingProcess, start_ticks
+from hostagent.jobs.rounds import Round
 from hostagent.jobs.sources import Source, SourceFinder
+from hostagent.lane import HangingError, Lane
 from hostagent.logs import FORMATS
 from hostagent.logs.format import LogFormat
 from hostagent.logs.watch import Watcher
 from hostagent.memory import JobMemory
 
+T = TypeVar("T")
+
 RESTART_NS = 120 * 10**9
 """How long a launcher may take to start a job again that has died: later it is taken for another."""
 
 SEARCH_NS = 20_000_000
-"""CPU time that one step of a search for logs may take: the agent's one thread has more to do."""
+"""CPU time that one step of a search for logs may take: the agent has more to do."""
 
 READ_NS = 100_000_000
 """CPU time after which reading logs stops, and goes on at the next call with the jobs that are left."""
@@ -62,7 +68,15 @@ class JobTracker:
         self._formats = formats
         self._finder = SourceFinder(proc, patterns)
         self._patience = patience or Patience()
-        self._search: Generator[tuple[str, Source] | None, None, None] | None = None  # that goes on
+        self._search: _Search | None = None  # that goes on
+        self._lane = Lane("jobs' logs")
+        self._searcher = Lane("search for logs")
+        self._lost: dict[str, Lane] = {}  # searches that hang, by the job whose files they were looking at
+        self._got: SimpleQueue[Progress] = SimpleQueue()
+        self._remembered: dict[str, JobMemory] = {}
+        self._hanging: set[str] = set()  # jobs whose logs do not answer
+        self.cpu_ns = 0
+        """CPU time that the lanes have taken."""
         self._unread: list[TrackedJob] = []
         self._exits = ExitWatch(proc)
         self._said: set[str] = set()  # jobs that have gone wrong
@@ -76,11 +90,13 @@ class JobTracker:
     def close(self) -> None:
         """Close every log."""
         for job in (*self.jobs.values(), *self._waiting.values()):
-            job.close()
+            self._close(job)
         self.jobs.clear()
         self._waiting.clear()
-        if self._search is not None:
-            self._search.close()
+        self._lane.close(_nothing)
+        self._searcher.close(self._search.close if self._search is not None else _nothing)
+        for lane in self._lost.values():
+            lane.close(_nothing)
         self._exits.close()
 
     def update(self, processes: Collection[TrainingProcess]) -> list[TrackedJob]:
@@ -100,19 +116,26 @@ class JobTracker:
             self._end(job)
         for name, members in by_job.items():
             job = self.jobs.get(name) or self._again(name, members) or self._begin(name, members)
-            with self._apart(job):
-                job.update(members, self._proc, self._watcher)
+            job.update(members)
+        self._each(self.jobs.values(), lambda job: job.follow_outputs(self._proc, self._watcher))
         self._give_up()
-        self._said &= self.jobs.keys() | self._waiting.keys()
+        known = self.jobs.keys() | self._waiting.keys()
+        self._said &= known
+        self._hanging &= known
         return over
 
     def remember(self) -> list[JobMemory]:
         """Return what is to be kept of the jobs while there is no agent; what cannot be kept is left out."""
-        kept: list[JobMemory] = []
-        for job in (*self.jobs.values(), *self._waiting.values()):
-            with self._apart(job):
-                kept.append(job.remember())
-        return kept
+        jobs = (*self.jobs.values(), *self._waiting.values())
+        # Of those whose logs do not answer, what was kept before goes on to count.
+        before = {job.id: self._remembered[job.id] for job in jobs if job.id in self._remembered}
+        kept = self._remembered = before
+
+        def keep(job: TrackedJob) -> None:
+            kept[job.id] = job.remember()
+
+        self._each(jobs, keep)
+        return list(kept.values())
 
     def search(self, now_ns: int) -> bool:
         """Search for the logs of jobs that have shown none yet; say whether there was any to search for.
@@ -121,22 +144,28 @@ class JobTracker:
         open files.
         """
         if self._search is None:
+            for name in [name for name, lane in self._lost.items() if not lane.hangs]:
+                self._lost.pop(name).close(_nothing)
             lacking = {
                 name: list(job.processes.values())
                 for name, job in self.jobs.items()
-                if job.wants_search(now_ns)
+                if name not in self._lost and job.wants_search(now_ns)
             }
             if not lacking:
                 return False
             self._search = self._finder.search(lacking)
-        until_ns = time.thread_time_ns() + SEARCH_NS
-        for found in self._search:
-            if found is not None and (job := self.jobs.get(found[0])) is not None:
-                with self._apart(job):
-                    job.follow([found[1]], self._proc, self._watcher)
-            if time.thread_time_ns() >= until_ns:
-                return True
-        self._search = None
+        try:
+            found, done = self._run(self._searcher, partial(_step, self._search))
+        except HangingError:
+            # What that job's files are on does not answer. The others are searched for without it.
+            self._lost[self._finder.at], self._searcher = self._searcher, Lane("search for logs")
+            self._search, self._finder = None, self._finder.anew()
+            return True
+        for name, source in found:
+            if (job := self.jobs.get(name)) is not None:
+                self._each([job], partial(_follow, source, self._proc, self._watcher))
+        if done:
+            self._search = None
         return True
 
     def tell(self, pid: int, first: str, now: str) -> bool:
@@ -149,7 +178,7 @@ class JobTracker:
     @property
     def behind(self) -> bool:
         """There is more in the logs than one call of `read` takes."""
-        return bool(self._unread) or any(job.behind for job in self.jobs.values())
+        return bool(self._unread) or any(job.behind and not job.hangs for job in self.jobs.values())
 
     def read(self, now_ns: int) -> list[Progress]:
         """Read the logs; return the jobs that got on.
@@ -158,30 +187,83 @@ class JobTracker:
         """
         left = [job for job in self._unread if self.jobs.get(job.id) is job]
         left += [job for job in self.jobs.values() if job not in left]
-        until_ns = time.thread_time_ns() + READ_NS
-        got: list[Progress] = []
-        while left:
-            job = left.pop(0)
-            with self._apart(job):
-                if (durations := job.read(now_ns)) is not None:
-                    got.append(Progress(job, durations))
-            if time.thread_time_ns() >= until_ns:
-                break
-        self._unread = left
-        return got
+        self._unread = self._each(left, partial(self._read, now_ns), READ_NS)
+        got = [self._got.get() for _ in range(self._got.qsize())]
+        return [progress for progress in got if self.jobs.get(progress.job.id) is progress.job]
 
     def check(self, now_ns: int) -> list[TrackedJob]:
         """Return the jobs that have begun to hang, or to go on. Logs must have been read before."""
         return [
             job
             for job in self.jobs.values()
-            if not job.behind and job not in self._unread and job.check(now_ns, self._patience)
+            if not (job.behind or job.hangs or job in self._unread) and job.check(now_ns, self._patience)
         ]
+
+    def _each(
+        self, jobs: Iterable[TrackedJob], work: Callable[[TrackedJob], object], budget_ns: int = sys.maxsize
+    ) -> list[TrackedJob]:
+        """Do ``work``, which touches logs, for each of ``jobs``; return those that are left.
+
+        That is after ``budget_ns`` of CPU time. They share a lane for it: the one whose logs do not answer
+        keeps that for itself, and the others get another.
+        """
+        shared: list[TrackedJob] = []
+        own: list[TrackedJob] = []
+        for job in jobs:
+            (shared if job.lane is None else own).append(job)
+        until_ns = self.cpu_ns + budget_ns
+        while shared:
+            turns = Round(shared, work, until_ns - self.cpu_ns)
+            try:
+                self._run(self._lane, turns.go)
+            except HangingError as error:
+                lane, self._lane = self._lane, Lane("jobs' logs")
+                if (culprit := turns.abandon()) is not None:
+                    culprit.lane = lane
+                    self._came_to(culprit, error)
+                else:
+                    lane.close(_nothing)
+            for job in turns.done:
+                self._came_to(job)
+            for job, failure in turns.failed:
+                self._came_to(job, failure)
+            shared = list(turns.left)
+            if self.cpu_ns >= until_ns:
+                break
+        while own and self.cpu_ns < until_ns:
+            job = own.pop(0)
+            assert job.lane is not None
+            try:
+                self._run(job.lane, partial(work, job))
+            except Exception as error:  # noqa: BLE001
+                self._came_to(job, error)
+            else:
+                self._came_to(job)
+        return [*shared, *own]
+
+    def _run(self, lane: Lane, work: Callable[[], T]) -> T:
+        """Do ``work`` in ``lane``, and count what CPU time it takes."""
+        before_ns = lane.cpu_ns
+        try:
+            return lane.run(work)
+        finally:
+            self.cpu_ns += lane.cpu_ns - before_ns
+
+    def _close(self, job: TrackedJob) -> None:
+        if job.lane is None:
+            self._each([job], TrackedJob.close)
+        if job.lane is not None:
+            job.lane.close(job.close)
+
+    def _read(self, now_ns: int, job: TrackedJob) -> None:
+        """Read the job's logs; what they gained is told of even where it comes late."""
+        if (durations := job.read(now_ns)) is not None:
+            self._got.put(Progress(job, durations))
 
     def _begin(self, name: str, members: Collection[TrainingProcess]) -> TrackedJob:
         job = TrackedJob(name, min(process.started_ns for process in members), formats=self._formats)
         if (other := self._waiting.pop(name, None)) is not None:
-            other.close()
+            self._close(other)
         self.jobs[name] = job
         return job
 
@@ -196,29 +278,36 @@ class JobTracker:
     def _end(self, job: TrackedJob) -> None:
         del self.jobs[job.id]
         job.over_ns = time.monotonic_ns()
-        with self._apart(job):
-            job.read(job.over_ns)
+        self._each([job], lambda job: job.read(job.over_ns))
         job.health, job.reason = verdict(
             job.statuses.values(), job.counter.value, job.counter.total, failed=job.failed
         )
         if job.health is Health.DIED and self._launched(job):
             self._waiting[job.id] = job
         else:
-            job.close()
+            self._close(job)
 
-    @contextlib.contextmanager
-    def _apart(self, job: TrackedJob) -> Iterator[None]:
+    def _came_to(self, job: TrackedJob, error: Exception | None = None) -> None:
         """Have what goes wrong with ``job`` be its own, and no other job's: it is said, once.
 
         A tenant writes its logs, and names its files, as it likes; whatever of that nobody has thought of
-        must not end the agent, which has every tenant's jobs.
+        must not end the agent, which has every tenant's jobs. Nor may its file system have it wait.
         """
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001
+        if isinstance(error, HangingError):
+            if job.id not in self._hanging:
+                self._hanging.add(job.id)
+                self._log.warning(
+                    "a job's logs do not answer, they are not read meanwhile",
+                    job=job.id,
+                    mend="see to the file system that they are on",
+                )
+        elif error is not None:
             if job.id not in self._said:
                 self._said.add(job.id)
                 self._log.error("part of a job cannot be followed or kept", job=job.id, error=repr(error))
+        elif job.id in self._hanging:
+            self._hanging.discard(job.id)
+            self._log.info("a job's logs answer again", job=job.id)
 
     def _again(self, name: str, members: Collection[TrainingProcess]) -> TrackedJob | None:
         """Return the job that its launcher has started again, or that was there before the agent was."""
@@ -239,7 +328,7 @@ class JobTracker:
         """Forget the jobs whose launcher is gone, too, or does nothing."""
         for name, job in list(self._waiting.items()):
             if not self._launched(job) or time.monotonic_ns() - job.over_ns > RESTART_NS:
-                job.close()
+                self._close(job)
                 del self._waiting[name]
 
     def _launched(self, job: TrackedJob) -> bool:
@@ -248,6 +337,29 @@ class JobTracker:
         return any(start_ticks(self._proc, pid) is not None for pid in _launchers(processes)) or any(
             start_ticks(self._proc, process.pid) == process.ticks for process in processes
         )
+
+
+_Search = Generator[tuple[str, Source] | None, None, None]
+
+
+def _step(search: _Search) -> tuple[list[tuple[str, Source]], bool]:
+    """Go on with a search for SEARCH_NS; return what was found, and whether that was all."""
+    found: list[tuple[str, Source]] = []
+    until_ns = time.thread_time_ns() + SEARCH_NS
+    for each in search:
+        if each is not None:
+            found.append(each)
+        if time.thread_time_ns() >= until_ns:
+            return found, False
+    return found, True
+
+
+def _follow(source: Source, proc: str, watcher: Watcher | None, job: TrackedJob) -> None:
+    job.follow([source], proc, watcher)
+
+
+def _nothing() -> None:
+    """Nothing is left to be done."""
 
 
 def _launchers(processes: Collection[TrainingProcess]) -> set[int]:

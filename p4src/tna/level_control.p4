@@ -288,6 +288,7 @@ control LevelControl(inout ipv4_h ipv4,
         default_level.apply();
         active_bank.apply();
         burst_gap.apply();
+        gap = gap - 1;  // a unit does not matter, and what was 0 is the longest gap
         now = ig_prsr_md.global_tstamp[39:8];
 
         if (meta.is_control == 0) {

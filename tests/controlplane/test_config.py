@@ -174,6 +174,7 @@ ROUTE = '[[switches.routes]]\nprefix = "10.0.1.0/24"\nnext_hops = [{ port = 1, m
         ("switches = []", ["switches", "at least 1"]),
         (levels("count = 0"), ["levels.count = 0", "greater than or equal to 1"]),
         (levels('slack_us = "measured"'), ["levels", "needs burst_gap_us of 20000 or more", "it is 1000"]),
+        (levels("slack_us = 9\nburst_gap_us = 0"), ["levels", "slack_us = 9", "burst_gap_us = 0"]),
         (levels('slack_us = "much"'), ["levels.slack_us", "'much' is neither microseconds"]),
         (levels("count = 9"), ["levels.count = 9", "less than or equal to 8"]),
         (levels("count = 2\nqueues = [0]"), ["levels", "queues has 1 entries for count = 2 levels"]),

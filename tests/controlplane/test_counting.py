@@ -107,6 +107,7 @@ def test_who_tells_less_than_was_counted_is_found_out(counting, profiler):
             both(number * 10**6, number * 10**6), {"a": 4 + number // 2}, profiler, number * SECOND
         )
     assert counting.verdict("a").flagged
+    assert [counting.take_again(), counting.take_again()] == [{"a"}, frozenset()]
 
 
 def test_with_more_hosts_or_fewer_a_job_is_to_be_measured_again(counting, profiler):
@@ -116,8 +117,8 @@ def test_with_more_hosts_or_fewer_a_job_is_to_be_measured_again(counting, profil
     counting.place(Placement(groups, {"1": 1, "3": 3}, flows), {"a", "b"})
     counting.observe(both(0, 0), {"a": 9, "b": 9}, profiler, 20 * SECOND)
     assert not counting.verdict("a").checked
-    assert counting.take_void() == {"a"}
-    assert counting.take_void() == frozenset()
+    assert counting.take_again() == {"a"}
+    assert counting.take_again() == frozenset()
 
 
 def test_what_was_measured_without_a_reading_is_not_held_against_an_older_one(counting, profiler):

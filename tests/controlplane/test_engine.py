@@ -1,6 +1,7 @@
 """The engine through whole histories: reports and probes in, the switches' state out."""
 
 from ipaddress import ip_address
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -596,6 +597,26 @@ def test_what_a_job_left_untold_counts_for_r_only_where_it_is_to(enforce):
 def test_who_counts_every_second_iteration_from_the_first_on_is_found_out_too():
     state = Cluster().run(2, 90, told=0.5)
     assert state.verdict.flagged == "it told of 10 iterations while it sent the bytes of 20"
+
+
+def test_an_honest_job_whose_iterations_have_grown_is_profiled_again_and_not_flagged_any_more():
+    cluster = Cluster()
+    cluster.run(2, 30)
+    states = [cluster.run(now, now + 1, sent=1.6) for now in range(30, 150)]
+    flagged = [state.state for state in states if state.verdict.flagged]
+    assert 0 < len(flagged) < 20
+    assert flagged[-1] == "profiling"
+    assert (states[-1].state, states[-1].verdict) == ("ranked", Verdict(True, "", 0, SECOND, SECOND))
+
+
+def test_a_liar_that_is_profiled_again_for_it_stays_flagged_and_has_one_turn_of_it():
+    cluster = Cluster()
+    cluster.run(2, 30)
+    states = [cluster.run(now, now + 1, told=0.5) for now in range(30, 200)]
+    turns = [before.state != "profiling" == after.state for before, after in pairwise(states)]
+    assert sum(turns) == 1
+    assert states[-1].verdict.flagged
+    assert states[-1].verdict.untold == pytest.approx(80, abs=5)
 
 
 def test_a_t_ideal_that_was_measured_later_without_a_reading_stands():

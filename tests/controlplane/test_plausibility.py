@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from controlplane.model import FiveTuple
-from controlplane.plausibility import Plausibility, Sample, Tally, Verdict
+from controlplane.plausibility import Plausibility, Sample, Verdict
 
 SECOND = 10**9
 VOLUME = 10_000_000
@@ -195,13 +195,50 @@ def test_too_little_was_read_while_it_was_profiled():
     assert life.verdict == Verdict()
 
 
-def test_profiled_anew_a_job_that_has_grown_is_measured_by_that_and_half_is_forgiven(life):
+def test_profiled_anew_a_job_that_has_grown_is_measured_by_that_and_nothing_is_held_against_it(life):
     assert life.run(20, told=2.5).flagged  # its batch is twice as large, as are its iterations
-    kept = life.verdict.untold
-    assert kept == 45
+    assert life.verdict.untold == 45
     life.profile(seconds=2.0, told=1, sent=2.0, t_ideal_s=2.0)
-    verdict = life.run(20, told=2.5)
-    assert verdict == Verdict(True, "", 22, 2 * SECOND, 2 * SECOND)
+    assert life.verdict == Verdict(True, "", 0, 2 * SECOND, 2 * SECOND)
+    assert life.run(40, told=2.5) == life.verdict
+
+
+@pytest.mark.parametrize("growth", [1.6, 3.0])
+def test_bytes_that_were_hidden_behind_computation_may_grow_too(life, growth):
+    """As many iterations, of the same time, with more bytes each."""
+    assert life.run(40, told=5, sent=5 * growth).flagged
+    life.profile(sent=growth)
+    assert life.verdict == honest()
+    assert life.run(40, told=5, sent=5 * growth) == honest()
+
+
+@pytest.mark.parametrize("lie", [1.6, 2, 10])
+def test_a_liar_that_is_profiled_again_stays_flagged_and_is_forgiven_nothing(life, lie):
+    life.run(40, told=5 / lie)
+    kept = life.verdict.untold
+    life.profile(seconds=lie, told=1, sent=lie, steps=6)
+    assert (bool(life.verdict.flagged), life.verdict.untold) == (True, kept)
+    assert life.run(20, told=5 / lie).untold == pytest.approx(kept + 95 * (1 - 1 / lie), abs=1)
+    assert life.verdict.flagged
+
+
+def test_who_tells_of_times_that_agree_with_its_lie_only_from_the_appeal_on_has_no_lower_r_by_it(life):
+    life.run(40, told=2.5)
+    done = life.told + life.verdict.untold
+    life.profile(seconds=2.0, told=1, sent=2.0, t_ideal_s=2.0)
+    assert (life.verdict.flagged, life.verdict.untold) == ("", 0)
+    assert life.told * 2.0 >= done * 1.0  # N times T_ideal
+
+
+def test_what_was_untold_of_an_earlier_flag_is_halved_as_the_flag_is_gone(life):
+    life.run(10, told=2.5)
+    kept = life.run(30, told=5).untold
+    assert kept > 10
+    life.profile()
+    assert life.verdict == honest(kept // 2)
+    life.run(40, told=5, sent=8.0)
+    life.profile(sent=1.6)
+    assert life.verdict == honest(kept // 4)
 
 
 def test_a_fall_is_nothing_untold_however_deep_and_however_often(life):
@@ -353,54 +390,3 @@ def test_a_profiling_that_was_put_off_leaves_no_reading():
     life.check.put_off("a")
     life.profile()
     assert life.run(40, told=5) == honest()
-
-
-class TestTally:
-    def test_adds_up_by_job_and_flow_from_the_first_reading_on(self):
-        tally = Tally()
-        tally.place({("S1", flow(1)): "a", ("S1", flow(1, H2)): "a", ("S1", flow(3)): "b"})
-        tally.observe("S1", {flow(1): 10, flow(1, H2): 7, flow(3): 1, flow(9): 99})
-        assert tally.of("a") == {flow(1): 0, flow(1, H2): 0}
-        tally.observe("S1", {flow(1): 30, flow(1, H2): 8, flow(3): 4, flow(9): 999})
-        assert (tally.of("a"), tally.of("b"), tally.of("c")) == (
-            {flow(1): 20, flow(1, H2): 1},
-            {flow(3): 3},
-            {},
-        )
-
-    def test_an_entry_that_is_made_anew_counts_from_zero(self):
-        tally = Tally()
-        tally.place({("S1", flow(1)): "a"})
-        for count in (10, 14, 4, 6):
-            tally.observe("S1", {flow(1): count})
-        assert tally.of("a") == {flow(1): 10}
-
-    def test_a_reading_that_was_under_way_as_the_first_switch_changed_is_not_counted(self):
-        tally = Tally()
-        tally.place({("S1", flow(1)): "a"})
-        for count in (10, 20):
-            tally.observe("S1", {flow(1): count})
-        tally.place({("S2", flow(1)): "a"})
-        tally.observe("S1", {flow(1): 10**9})
-        tally.observe("S2", {flow(1): 10**9})  # its whole history, as a switch further on
-        tally.observe("S2", {flow(1): 10**9 + 5})
-        assert tally.of("a") == {flow(1): 15}
-
-    def test_a_flow_that_is_closed_and_back_while_its_entry_stays_is_counted_once(self):
-        tally = Tally()
-        tally.place({("S1", flow(1)): "a", ("S1", flow(2)): "a"})
-        for count in (10, 20):
-            tally.observe("S1", {flow(1): count, flow(2): count})
-        tally.place({("S1", flow(2)): "a"})
-        assert tally.of("a") == {flow(2): 10}
-        tally.place({("S1", flow(1)): "a", ("S1", flow(2)): "a"})
-        tally.observe("S1", {flow(1): 25, flow(2): 25})
-        assert tally.of("a") == {flow(1): 0, flow(2): 15}
-        tally.place({("S1", flow(2)): "b"})
-        assert tally.of("a") == {}
-
-    def test_a_flow_without_an_entry_is_not_counted(self):
-        tally = Tally()
-        tally.place({("S1", flow(1)): "a"})
-        tally.observe("S1", {})
-        assert tally.of("a") == {}

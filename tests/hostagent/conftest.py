@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from pyroute2 import IPRoute, netns
 
+from tests.hostagent.fuse import HangingFiles, hanging_files
+
 TRAINER = """
 import os, socket, sys, time
 role, address, port, lines, pause = sys.argv[1:6]
@@ -185,3 +187,16 @@ def eventually_async() -> Callable[..., Awaitable[Any]]:
         return value
 
     return wait
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Iterator[HangingFiles]:
+    """A file system that can be stopped; skips where none can be mounted."""
+    directory = tmp_path / "hanging"
+    directory.mkdir()
+    with contextlib.ExitStack() as mounted:
+        try:
+            files = mounted.enter_context(hanging_files(directory))
+        except OSError as error:
+            pytest.skip(str(error))
+        yield files

@@ -170,6 +170,38 @@ async def test_jobs_iterations_flows_and_probes(
     assert "Traceback" not in (tmp_path / "agent.err").read_text()
 
 
+async def test_logs_that_hang_hold_up_neither_other_jobs_nor_the_next_agent(
+    two_hosts, trainers, controller, hanging, tmp_path, eventually_async
+):
+    ours, other = f"{trainers.job}-ours", f"{trainers.job}-other"
+
+    def counted():
+        return {name: job.iterations for name, job in controller.jobs.items()}
+
+    trainers.start("idle", "-", 0, 999, 0.05, namespace=two_hosts.a, job=ours, log=str(hanging.log))
+    trainers.start("idle", "-", 0, 999, 0.05, namespace=two_hosts.a, job=other, log="other.log")
+    with contextlib.ExitStack() as agents:
+        agents.callback(hanging.go_on)  # a process that has such a file open cannot end before
+        first = agents.enter_context(agent(two_hosts, tmp_path, controller.target))
+        await eventually_async(lambda: len(counted()) == 2 and min(counted().values()) > 5)
+        await asyncio.to_thread(hanging.stop)
+        await eventually_async(lambda: "do not answer" in (tmp_path / "agent.err").read_text())
+        before = counted()
+        await asyncio.sleep(2)
+        assert counted()[other] - before[other] >= 20
+
+        controller.hello, controller.jobs = None, {}
+        first.send_signal(signal.SIGTERM)
+        await eventually_async(lambda: "agent stopped" in (tmp_path / "agent.err").read_text())
+        second = agents.enter_context(agent(two_hosts, tmp_path, controller.target))
+        await eventually_async(lambda: counted().get(other, 0) > before[other] + 40)
+        assert controller.hello.host == "h1"
+        second.send_signal(signal.SIGTERM)
+        hanging.go_on()
+        assert [await asyncio.to_thread(each.wait, 5) for each in (first, second)] == [0, 0]
+    assert "Traceback" not in (tmp_path / "agent.err").read_text()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_signal_ends_it_cleanly_with_and_without_a_controller(
     two_hosts, controller, tmp_path, eventually_async, number

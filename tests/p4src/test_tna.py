@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import finsy
@@ -11,7 +13,7 @@ import pytest
 import p4src
 from controlplane.southbound.contract import CONTRACT, bind
 from p4src import ROOT
-from p4src.build_tna import CHIPS
+from p4src.build_tna import CHIPS, COMPILER
 
 BUILD = ROOT / "build" / "tna"
 
@@ -110,3 +112,19 @@ def test_the_configuration_takes_it(tmp_path: Path) -> None:
     program = p4src.compiled(tmp_path / "leveller.bin")
     assert finsy.P4Schema(program.p4info, program.json).p4blob == b"what bf_pipeline_builder makes"
     assert program.constants["INT_DSCP"] == 0x17
+
+
+@pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"{COMPILER} is not installed here")
+def test_a_burst_gap_of_0_is_the_longest(tmp_path: Path) -> None:
+    """As nothing runs the program here: its gap is less by one unit, modulo 2^32, before it is used."""
+    chip = CHIPS["tofino"]
+    command = [COMPILER, "--target", "tofino", "--arch", chip.arch, f"-D__TARGET_TOFINO__={chip.number}"]
+    subprocess.run(
+        [*command, "-o", tmp_path, "tna/leveller.p4"], cwd=ROOT, capture_output=True, check=True, timeout=200
+    )
+    assembly = Path(tmp_path, "pipe", "leveller.bfa").read_text()
+    before, after = re.split(r"exact_match level_control_measure_silence \d+:", assembly)
+    found = re.search(r"^  level_control_gap: \{ .*: (W\d+) \}", assembly, re.MULTILINE)
+    assert found is not None
+    assert before.count(f"- add {found[1]}, {0xFFFFFFFF}, {found[1]}") == 1
+    assert re.search(rf"- ssubu W\d+, {found[1]}, W\d+", after)

@@ -6,14 +6,17 @@ import pytest
 from controlplane.policies import Scope
 from simulator import affected, engine, waterfill
 from simulator.plan import Flows
-from simulator.state import AFFECTED, NONE
+from simulator.state import NONE, WAITING
 
 CAPACITY = [1.0] * 6
 
 
 def marked(state):
-    affected.drop_inactive(state)
-    return sorted(state.queue[: state.counts[AFFECTED]].tolist())
+    found = []
+    for component in state.waiting[: state.counts[WAITING]]:
+        affected.drop_inactive(state, component)
+        found += state.queue[state.queue_first[component] : state.queue_last[component]].tolist()
+    return sorted(found)
 
 
 def test_a_flow_is_held_by_its_full_link_or_by_its_limit(started):
@@ -48,9 +51,9 @@ def test_greedy_flows_yield_to_a_newcomer(started):
     state = started(
         [(Flows((0,), 1.0),), (Flows((0,), 5.0),), (Flows((1,), 5.0),)], CAPACITY, 2, Scope.FABRIC
     )
-    state.level[:2] = [0, 1]  # now flow 1 goes first
+    state.rank[:2] = state.level[:2] = [0, 1]  # now flow 1 goes first
     affected.mark(state, 1)
-    waterfill.fill_by_level(state)
+    waterfill.fill_by_level(state, state.component[1])
     assert marked(state) == [0, 1]
     assert state.fresh.tolist()[:2] == [0, 1]
 

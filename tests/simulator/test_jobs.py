@@ -1,9 +1,12 @@
+from fractions import Fraction
+
 import pytest
 
 from controlplane.policies.hermod import Key, Kind
 from simulator.fabric import Sizes, clos, parallel
 from simulator.jobs import ENDLESS, arrivals, plan
-from simulator.scenario import Scenario
+from simulator.run import simulate
+from simulator.scenario import Scenario, read
 from simulator.traffic import ecmp
 
 FABRIC = clos([[["h1", "h2"], ["h3", "h4"]]], Sizes(2, 0, 4, 2, 8, 8, 8), agg_name="spine")
@@ -120,3 +123,40 @@ def test_coflows_get_their_keys():
         Key(0, Kind.DP, 0),
         Key(0, Kind.TP, 1),
     ]
+
+
+def test_phases_overlap_and_paths_as_counted_by_hand(tmp_path):
+    """Job a takes 3.5 s alone, the last 2 on half of link 3. Job o sends 1 s over that, after 0.5 s."""
+    path = tmp_path / "x.toml"
+    path.write_text("""
+horizon_s = 60
+[fabric]
+kind = "link"
+links = 3
+[[jobs]]
+id = "a"
+phases = [
+  { name = "f", compute_s = 0.5 },
+  { comm_s = 0.5, paths = [["S1:1"]] },
+  { name = "b", compute_s = 1, after = ["f"] },
+  { comm_s = 1, paths = [["S1:2"], ["S1:2", "S1:3"]] },
+]
+[[jobs]]
+id = "o"
+compute_s = 1
+comm_s = 1
+overlap_s = 0.5
+paths = [["S1:3"]]
+""")
+    now, ends = Fraction(0), 0
+    while now <= 60:
+        now, left = now + Fraction(1, 2), Fraction(1)
+        while left:
+            at = now % Fraction(7, 2)
+            rate, until = (Fraction(1, 2), Fraction(7, 2)) if at >= 1.5 else (Fraction(1), Fraction(3, 2))
+            step = min(left / rate, until - at)
+            now, left = now + step, left - step * rate
+        ends += now <= 60
+    result = simulate(*read(path), "fair")
+    assert [(job.id, job.iterations) for job in result.jobs] == [("a", 17), ("o", ends)]
+    assert [job.rate for job in result.jobs] == pytest.approx([17 * 3.5 / 60, ends * 1.5 / 60], abs=1e-9)

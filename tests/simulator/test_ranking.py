@@ -38,20 +38,6 @@ def test_what_the_policy_is_told():
     assert (count, scope) == (4, Scope.PORT)
 
 
-def test_equal_progress_is_a_tie_despite_rounding():
-    seen = []
-
-    def spy(jobs, groups, count, scope):
-        seen.extend(job.rate for job in jobs)
-        return {}
-
-    third = enter(1, Plan("a", (Phase(duration=0.1 + 0.2),), 9), FABRIC, 0.0, {})
-    other = enter(2, Plan("b", (Phase(duration=0.3),), 9), FABRIC, 0.0, {})
-    Ranking(spy, PolicySection()).levels([third, other], [1, 1], 0.7)
-    assert third.ideal_s != other.ideal_s
-    assert seen[0] == seen[1]
-
-
 @pytest.mark.parametrize(
     ("done", "expected"),
     [
@@ -135,3 +121,22 @@ def test_levels_of_other_jobs_become_an_array_too():
     levels = ranking.levels(before, [1], 10.0)
     ranking.levels(after, [1, 0], 11.0)
     assert ranking.as_array(after, levels)[0].tolist() == [3, 0]
+
+
+def test_what_a_job_has_done_is_remembered_when_others_come():
+    told = []
+
+    def spy(jobs, groups, count, scope):
+        told.append([one.rate for one in jobs])
+        return {}
+
+    first, other = job(1, (0,)), job(2, (0,))
+    settings = PolicySection(half_life_s=10)
+    kept, alone = Ranking(spy, settings), Ranking(spy, settings)
+    kept.levels([first], [4], 10.0)
+    kept.levels([first, other], [4, 0], 20.0)
+    running = [first]
+    alone.levels(running, [4], 10.0)
+    alone.levels(running, [4], 20.0)
+    assert told[1] == [told[3][0], 0.0]
+    assert 0 < told[1][0] < 4 * first.ideal_s / 20  # it has been standing still of late

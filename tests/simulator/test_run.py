@@ -68,6 +68,17 @@ def test_pair_lowest_rate_first_at_36():
     )
 
 
+def test_looking_more_often_changes_nothing():
+    late = [
+        {"id": "one", "compute_s": 2.0, "comm_s": 2.5},
+        {"id": "two", "compute_s": 2.75, "comm_s": 0.75, "start_s": 13.0, "weight": 2.0},
+        {"id": "three", "compute_s": 0.75, "comm_s": 0.5, "start_s": 13.0},
+    ]
+    seldom = scenario(late, 200)
+    often = seldom.model_copy(update={"sample_s": 0.01})
+    assert run(seldom, "leveller").as_json()["jobs"] == run(often, "leveller").as_json()["jobs"]
+
+
 def test_pair_lazy_updates_have_cycles_of_28():
     for start in range(280, 308):
         assert rates_between(PAIR, "leveller", start, start + 28, tau=4) == pytest.approx(

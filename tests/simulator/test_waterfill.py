@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from controlplane.policies import Scope
 from simulator import affected, assemble, engine
 from simulator.affected import mark
+from simulator.least import LANES
 from simulator.plan import Flows
-from simulator.state import KEYS, TOUCHED
 
 LINKS = 5
 path = st.lists(st.integers(0, LINKS - 1), min_size=1, max_size=3, unique=True).map(tuple)
@@ -119,14 +119,14 @@ def test_a_flow_that_stops_lower_makes_room_for_others(started):
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_many_links_that_fill_up_one_by_one(started, seed, count):
-    # More than one block of `State.top`, with capacities that seldom tie.
+    # More than one step of `narrowest`, with capacities that seldom tie.
     random = np.random.default_rng(seed)
-    capacity = random.uniform(1, 5, 6 * KEYS)
-    pairs = [random.choice(len(capacity), 2, replace=False).tolist() for _ in range(8 * KEYS)]
+    capacity = random.uniform(1, 5, 6 * LANES)
+    pairs = [random.choice(len(capacity), 2, replace=False).tolist() for _ in range(8 * LANES)]
     flows = [Flows((one, other), 9.0) for one, other in pairs]
     state = started(list(zip(flows[::2], flows[1::2], strict=True)), capacity, count, Scope.FABRIC)
     if count == 1:
-        assert state.counts[TOUCHED] > 3 * KEYS
+        assert np.bincount(state.component).max() > 3 * LANES  # flows that are filled together
     check_rates(state)
     for _ in range(20):
         now = engine.advance(state, 1e9, True)

@@ -329,15 +329,49 @@ async def test_what_somebody_deletes_on_an_idle_switch_is_written_again(
     await settled(lambda: (entries(ovs), state()) == (flows, others))
 
 
-async def test_a_ranking_that_somebody_deletes_on_an_idle_switch_is_written_again(watched, ovs, fabric):
-    ovs.ofctl("del-flows", "table=3")
-    levels = r"table=3, (priority=\d+).* actions=write_metadata:(\w+)/"
-    await settled(
-        lambda: (
-            sorted(re.findall(levels, "\n".join(entries(ovs))))
-            == [("priority=0", "0"), ("priority=100", "0x3000000")]
-        )
-    )
+@pytest.mark.parametrize(
+    "alteration",
+    [
+        ("mod-flows", "table=2,tcp,tp_dst=29500,actions=goto_table:3"),
+        ("add-flow", "table=3,priority=0,actions=goto_table:4"),
+        ("add-flow", "table=5,priority=25,ip,nw_dst=10.0.2.0/24,actions=drop"),
+        ("mod-flows", "table=5,ip,nw_dst=10.9.0.0/16,actions=drop"),
+        ("mod-flows", "--strict", "table=1,priority=100,ip,ip_dscp=23,actions=goto_table:4"),
+        ("mod-flows", "--strict", "table=2,priority=0,actions=drop"),
+    ],
+    ids=" ".join,
+)
+async def test_what_somebody_alters_on_an_idle_switch_is_written_again_and_told_once(
+    watched, ovs, fabric, two_ways, alteration
+):
+    outcome = (await fabric.apply({"V1": two_ways}))["V1"]
+    assert (outcome.result, outcome.refused) == (Result.APPLIED, 0)
+    flows = entries(ovs)
+    ovs.ofctl(*alteration)
+    altered = entries(ovs)
+    assert (len(altered), altered == flows) == (len(flows), False)
+    with capture_logs() as logs:
+        await settled(lambda: entries(ovs) == flows)
+    assert [line["event"] for line in logs].count("switch holds something else than thought") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("del-flows", "table=3"), ("mod-flows", "table=3,metadata=1/0xffff,actions=goto_table:4")],
+    ids=" ".join,
+)
+async def test_a_ranking_that_somebody_deletes_or_alters_on_an_idle_switch_is_written_again(
+    watched, ovs, fabric, change
+):
+    ovs.ofctl(*change)
+
+    def in_force():
+        bank = re.search(r"table=1, priority=1 actions=write_metadata:(\w+)/", "\n".join(entries(ovs)))[1]
+        rank = r"table=3, priority=100,metadata=(\w+)/0x1ffff actions=write_metadata:(\w+)/"
+        levels = {int(key, 16): int(value, 16) for key, value in re.findall(rank, "\n".join(entries(ovs)))}
+        return levels.get(int(bank, 16) + 1)
+
+    await settled(lambda: in_force() == 3 << 24 and "table=3, priority=0 " in "\n".join(entries(ovs)))
 
 
 async def test_flows_that_come_and_go_are_not_taken_for_somebody_elses_doing(watched, ovs, fabric, desired):

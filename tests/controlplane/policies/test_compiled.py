@@ -1,4 +1,4 @@
-"""The tests of tables, incidence and pruning once more, with compiled loops, in a process of their own."""
+"""The tests of tables, incidence, merging and pruning again, with compiled loops, in their own process."""
 
 import os
 import subprocess
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-TESTS = [Path(__file__).with_name(f"test_{name}.py") for name in ("tables", "incidence", "pruning")]
+TESTS = [
+    Path(__file__).with_name(f"test_{name}.py") for name in ("tables", "incidence", "merging", "pruning")
+]
 
 
 @pytest.mark.timeout(600)

@@ -37,18 +37,23 @@ def test_groups_of_a_job_are_next_to_each_other(made):
 
 def test_relations(made):
     found = made(GROUPS)
-    assert found.link == (A, C, B)
-    assert columns(found.starts, found.links) == [[0, 1], [2], [0, 2]]
-    assert list(found.owner) == [0, 0, 1]
-    assert columns(found.job_starts, found.job_links) == [[0, 1, 2], [0, 2]]
-    assert columns(found.link_starts, found.link_jobs) == [[0, 1], [0], [0, 1]]
-    assert found.most == 2
+    assert (found.link, found.size, found.shared) == ((A, B, C), 3, 2)  # only x uses C
+    assert columns(found.starts, found.links) == [[0, 2], [1], [0, 1]]
+    assert list(found.job_groups) == [0, 2, 3]
+
+
+def test_links_may_have_names(made):
+    groups = [GROUPS[0], GROUPS[2], GROUPS[1]]
+    found, named = made(groups), made(groups, names=[70, 0, 2**40, 70, 2**40])
+    assert (list(named.links), named.link, named.shared) == (list(found.links), found.link, found.shared)
+    with pytest.raises(ValueError, match="not next to each other"):
+        made(GROUPS, names=[70, 0, 70, 2**40, 2**40])
 
 
 def test_equal_links_are_one_whether_or_not_they_are_one_object(made):
     groups = [Group("1", "x", (Link("S1", 1), Link("S1", 2))), Group("2", "y", (Link("S1", 2),))]
     found = made(groups)
-    assert (found.link, list(found.links)) == ((A, B), [0, 1, 1])
+    assert (found.link, list(found.links)) == ((B, A), [1, 0, 0])
 
 
 def test_more_objects_than_can_be_told_apart_by_address(made, monkeypatch):
@@ -59,27 +64,37 @@ def test_more_objects_than_can_be_told_apart_by_address(made, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("scope", "owners", "links"),
+    ("scope", "node_of", "job_nodes", "links"),
     [
-        (Scope.FABRIC, [0, 0, 1], [[0, 1], [2], [0, 2]]),
-        (Scope.SWITCH, [0, 0, 0, 1], [[0], [1], [2], [0, 2]]),
-        (Scope.PORT, [0, 0, 0, 1, 1], [[0], [1], [2], [0], [2]]),
+        (Scope.FABRIC, None, [0, 2, 3], [[0], [1], [0, 1]]),
+        (Scope.SWITCH, [0, 1, 2, 3, 3], [0, 3, 4], [[0], [], [1], [0, 1]]),
+        (Scope.PORT, [0, 1, 2, 3, 4], [0, 3, 5], [[0], [], [1], [0], [1]]),
     ],
 )
-def test_what_a_node_is(made, scope, owners, links):
+def test_what_a_node_is(made, scope, node_of, job_nodes, links):
     nodes = made(GROUPS).nodes(scope)
-    assert (list(nodes.owner), columns(nodes.starts, nodes.links), len(nodes)) == (owners, links, len(owners))
+    assert (nodes.node_of if node_of is None else list(nodes.node_of)) == node_of
+    assert (list(nodes.job_nodes), columns(nodes.starts, nodes.links)) == (job_nodes, links)
+    assert len(nodes) == len(links)
 
 
 def test_parts_of_a_path_that_comes_back_to_a_switch_are_one_node(made):
-    nodes = made([Group("1", "x", (A, C, B))]).nodes(Scope.SWITCH)
-    assert (columns(nodes.starts, nodes.links), list(nodes.node_of)) == ([[0, 2], [1]], [0, 1, 0])
+    nodes = made([Group("1", "x", (A, C, B)), Group("2", "y", (C, A))]).nodes(Scope.SWITCH)
+    assert list(nodes.node_of) == [0, 1, 0, 2, 3]
+    assert columns(nodes.starts, nodes.links) == [[0], [1], [1], [0]]  # B is x's alone
+
+
+def test_a_link_that_a_path_crosses_twice_counts_once(made):
+    nodes = made([Group("1", "x", (A, C, A)), Group("2", "y", (A,))]).nodes(Scope.FABRIC)
+    assert columns(nodes.starts, nodes.links) == [[0], [0]]
 
 
 def test_components_while_no_job_is_gone(made):
-    # C has only job x, and so connects nothing.
-    assert list(made(GROUPS).nodes(Scope.FABRIC).label) == [0, -1, 0]
-    assert list(made(GROUPS).nodes(Scope.PORT).label) == [0, -1, 2]
+    # C has only job x, and so connects nothing. Jobs x and y meet on A and on B, which y's group connects.
+    fabric, port = made(GROUPS).nodes(Scope.FABRIC), made(GROUPS).nodes(Scope.PORT)
+    root = fabric.part[0]
+    assert (list(fabric.part), fabric.total[root], fabric.parts) == ([root, root, root], 2, 1)
+    assert (list(port.part), list(port.total), port.parts) == ([0, -1, 1, 0, 1], [1, 1], 0)
 
 
 def test_the_groups_of_some_jobs_alone():
@@ -98,13 +113,7 @@ def test_nodes_are_made_once():
 
 def test_nothing(made):
     found = made([])
-    assert (len(found), found.jobs, found.link, found.most, len(found.nodes(Scope.FABRIC))) == (
-        0,
-        (),
-        (),
-        0,
-        0,
-    )
+    assert (len(found), found.jobs, found.link, len(found.nodes(Scope.FABRIC))) == (0, (), (), 0)
 
 
 def test_levels_are_read_by_group(made):

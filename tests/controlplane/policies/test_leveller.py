@@ -112,3 +112,10 @@ def test_trio_under_static_priority_starves_job_2():
 
 def test_a_weight_divides_the_rate():
     assert level_of([Job("a", 0.6, weight=2.0), Job("b", 0.4)]) == {"a": 7, "b": 6}
+
+
+def test_equal_progress_is_a_tie_despite_rounding():
+    # A third at weight 1, and two thirds at weight 2, each as floating point comes to it.
+    jobs = [Job("b", rate=1 / 3, iterations=4), Job("a", rate=2 * 0.1 / 0.3, iterations=5, weight=2.0)]
+    assert jobs[0].rate != jobs[1].rate / jobs[1].weight
+    assert level_of(jobs) == level_of(jobs[::-1]) == {"b": 7, "a": 6}

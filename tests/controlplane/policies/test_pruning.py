@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from controlplane.model import Group, Link
 from controlplane.policies import Incidence, Scope
 from controlplane.policies.ordered import levels_in_order
-from controlplane.policies.pruning import moved_jobs, prune
 
 JOBS = "abcdefghijkl"
 LINKS = [Link(f"S{switch}", port) for switch in range(4) for port in range(3)]
@@ -87,24 +86,9 @@ def test_the_same_levels_are_the_same_object():
     assert ({job for job in "abcdefgh" if swapped[job] != first[job]}, first["b"]) == ({"b", "c"}, {link: 1})
 
 
-def test_what_a_ranking_remembers_is_not_altered_by_the_next(kind):
+def test_levels_are_not_altered_by_the_next_ranking(kind):
     kept = Incidence([Group(job, job, (Link("S1", 1),)) for job in "abcdefgh"], kind)
-    nodes = kept.nodes(Scope.FABRIC)
-    first = prune(nodes, list(range(8)), 4)
-    before = (list(first.leaders), list(first.levels.level), [list(label) for label in first.labels])
-    prune(nodes, [1, 0, 2, 3, 4, 5, 6, 7], 4, first)
-    assert (list(first.leaders), list(first.levels.level), [list(label) for label in first.labels]) == before
-
-
-def test_moved_jobs_by_hand():
-    assert moved_jobs([0, 1, 2, 3], [0, 1, 2, 3]) == []
-    assert moved_jobs([0, 1, 2, 3], [3, 0, 1, 2]) == [3]
-    assert moved_jobs([0, 1, 2, 3], [0, 2, 3, 1]) == [1]
-    assert len(moved_jobs([0, 1, 2, 3], [3, 2, 1, 0])) == 3
-    assert moved_jobs([], []) == []
-
-
-@given(st.permutations(range(12)), st.permutations(range(12)))
-def test_jobs_that_did_not_move_are_in_the_same_order(before, after):
-    moved = set(moved_jobs(before, after))
-    assert [job for job in before if job not in moved] == [job for job in after if job not in moved]
+    first = levels_in_order("abcdefgh", kept, 4, Scope.FABRIC)
+    before = dict(first)
+    levels_in_order("bacdefgh", kept, 4, Scope.FABRIC)
+    assert dict(first) == before

@@ -37,3 +37,14 @@ def test_large_tables_are_compiled_where_that_can_be(monkeypatch):
     assert not Tables.for_size(tables.COMPILED_FROM).compiled
     monkeypatch.setattr(tables, "_njit", lambda: lambda loop: loop)
     assert Tables.for_size(tables.COMPILED_FROM).compiled
+
+
+def test_tables_of_tables_and_what_is_in_them(kind):
+    assert [list(row) for row in kind.rows(2, 3)] == [[0, 0, 0], [0, 0, 0]]
+    one, other = kind.of([1, 2], 2), kind.of([1, 3], 2)
+    assert (kind.equal(one, one), kind.equal(one, other)) == (True, False)
+
+
+def test_rows_and_ranges(kind):
+    assert list(kind.ranges(kind.of([0, 0, 2], 3), 4)) == [0, 2, 2, 3, 3]
+    assert list(kind.row_of(kind.of([0, 1, 2, 3], 4), kind.of([0, 2, 2, 4], 4))) == [0, 0, 2, 2]

@@ -1,4 +1,4 @@
-from simulator.traces.rows import Report, rows
+from simulator.traces.rows import Report, TraceJob, read_jobs, rows
 
 
 def test_a_mark_at_the_front_and_columns_that_are_not_asked_for(tmp_path):
@@ -18,3 +18,12 @@ def test_a_quote_that_is_not_closed(tmp_path):
     report = Report(path)
     assert [line for line, _ in rows(report, ["a", "b"])] == [2]
     assert report.skipped == {"cut short, with an open quote": [1, 5]}
+
+
+def test_an_id_that_would_break_a_line(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('name\n"a\x1b[31m"\n"b\nc"\nd\n')
+    report = Report(path)
+    found = read_jobs(report, ["name"], lambda row: TraceJob(row["name"], 0, 1, 1), "name")
+    assert [job.id for job in found] == ["d"]
+    assert report.skipped == {"with a name that cannot be printed": [2, 2]}
