@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from leveller.errors import UserError
+from leveller.output import standard_output
 
 
 class _RunByDefault(TyperGroup):
@@ -18,8 +19,17 @@ class _RunByDefault(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         if args and args[0] not in self.commands and args[0] != "--help":
+            _check_word(args[0], [name for name, command in self.commands.items() if not command.hidden])
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+def _check_word(word: str, commands: list[str]) -> None:
+    """Raise UserError where ``word`` is meant for a subcommand: no option, and no file."""
+    if word.startswith("-") or word.endswith(".toml") or Path(word).exists():
+        return
+    mend = f"give a scenario's file, or one of the commands {', '.join(commands)}"
+    raise UserError(f"leveller sim {word}: there is no such command, and no such file", mend)
 
 
 app = typer.Typer()
@@ -37,7 +47,19 @@ def _policies(names: str) -> list[str]:
     unknown = [name for name in chosen if name not in SIMULATED]
     if unknown:
         raise UserError(f"--policy {unknown[0]!r}", f"choose from {', '.join(sorted(SIMULATED))}")
+    twice = [name for name in chosen if chosen.count(name) > 1]
+    if twice:
+        raise UserError(f"--policy names {twice[0]} twice", "name each once")
     return chosen
+
+
+def _tell_of_compiling() -> None:
+    """Say on standard error why nothing happens for a while: the inner loops are still to be compiled."""
+    from simulator.compiled import CACHE, COMPILED
+
+    if COMPILED and not (CACHE and any(Path(CACHE).rglob("*.nbi"))):
+        often = "once for this version of leveller" if CACHE else "each time, for want of a cache folder"
+        sys.stderr.write(f"compiling the inner loops: some 20 to 80 s, {often}\n")
 
 
 @sim.command(hidden=True)
@@ -53,12 +75,14 @@ def run(
     from simulator.scenario import read
 
     settings, fabric = read(scenario)
+    _tell_of_compiling()
     with report.progress(settings.horizon_s, 1) as bar:
         result = simulate(settings, fabric, policy, seed, bar(policy))
-    if as_json:
-        sys.stdout.write(json.dumps(result.as_json()) + "\n")
-    else:
-        report.print_result(result)
+    with standard_output():
+        if as_json:
+            sys.stdout.write(json.dumps(result.as_json()) + "\n")
+        else:
+            report.print_result(result)
 
 
 @sim.command()
@@ -79,6 +103,7 @@ def compare(
     names = _policies(policy)
     settings, fabric = read(scenario)
     first = settings.seed if seed is None else seed
+    _tell_of_compiling()
     with report.progress(settings.horizon_s, len(names) * seeds) as bar:
         comparison = compare_policies(settings, fabric, names, range(first, first + seeds), bar)
     if csv is not None:
@@ -87,10 +112,11 @@ def compare(
         from simulator import plots
 
         plots.draw(comparison, plot)
-    if as_json:
-        sys.stdout.write(json.dumps([summary.as_json() for summary in comparison]) + "\n")
-    else:
-        report.print_comparison(comparison)
+    with standard_output():
+        if as_json:
+            sys.stdout.write(json.dumps([summary.as_json() for summary in comparison]) + "\n")
+        else:
+            report.print_comparison(comparison)
 
 
 @sim.command()
@@ -117,7 +143,7 @@ def sweep(
     """Run a scenario with every combination of policies, keys' values and seeds, on all cores."""
     from simulator import grid, sweep_report
     from simulator.cluster import on_ray
-    from simulator.pool import cores, on_cores
+    from simulator.pool import cores, ended_by_sigterm, on_cores
     from simulator.store import Store, digest
     from simulator.sweep import sweep as run_all
 
@@ -125,18 +151,22 @@ def sweep(
         raise UserError("--workers says nothing of a Ray cluster", "give --workers or --ray")
     runner = on_cores(workers or cores()) if ray is None else on_ray(ray)
     options = grid.parse(settings or ())
+    policies = _policies(policy)
+    grid.limit(policies, options, seeds)
     found = grid.variants(scenario, options)
     base = next(iter(found.values()))[0]
     first = base.seed if seed is None else seed
-    todo = grid.points(_policies(policy), options, range(first, first + seeds))
+    todo = grid.points(policies, options, range(first, first + seeds))
     store = None if out is None else Store(out, digest(scenario, base))
-    with sweep_report.progress(len(todo)) as done:
+    _tell_of_compiling()
+    with sweep_report.progress(len(todo)) as done, ended_by_sigterm():
         rows = run_all(todo, found, runner, store, done)
     if csv is not None:
         sweep_report.write_csv(csv, rows)
     if plot is not None:
         sweep_report.draw(rows, plot)
-    if as_json:
-        sys.stdout.write(json.dumps(sweep_report.summary(rows)) + "\n")
-    else:
-        sweep_report.print_table(rows)
+    with standard_output():
+        if as_json:
+            sys.stdout.write(json.dumps(sweep_report.summary(rows)) + "\n")
+        else:
+            sweep_report.print_table(rows)

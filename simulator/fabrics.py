@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-from collections import defaultdict
+import logging
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, Tag, model_validator
 
-from leveller.config import Section
+from leveller.config import Section, kinds
 from leveller.errors import UserError
+from simulator.bounds import Gbps
 from simulator.fabric import Fabric, Sizes, clos, parallel
+from simulator.traces.rows import Report, rows
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Small = Annotated[int, Field(ge=1, le=1024)]
 
 MAX_LINKS = 2_000_000
@@ -24,7 +25,7 @@ class LinkFabric(Section):
     """``links`` separate links (S1:1, S1:2 ...) of ``rate_gbps`` each, without hosts."""
 
     kind: Literal["link"]
-    rate_gbps: Positive = 100.0
+    rate_gbps: Gbps = 100.0
     links: Small = 1
 
     def build(self, folder: Path) -> Fabric:  # noqa: ARG002
@@ -35,8 +36,8 @@ class LinkFabric(Section):
 class _ClosFabric(Section):
     gpus_per_host: Small = 8
     nics_per_host: Small = 1
-    nic_gbps: Positive = 100.0
-    uplink_gbps: Positive = 100.0
+    nic_gbps: Gbps = 100.0
+    uplink_gbps: Gbps = 100.0
 
     def sizes(self, aggs: int, cores: int, core_gbps: float) -> Sizes:
         return Sizes(
@@ -77,7 +78,7 @@ class ThreeLayerFabric(_ClosFabric):
     hosts_per_leaf: Small
     aggs_per_pod: Small
     cores_per_agg: Small
-    core_gbps: Positive = 100.0
+    core_gbps: Gbps = 100.0
 
     @model_validator(mode="after")
     def _size(self) -> ThreeLayerFabric:
@@ -101,28 +102,41 @@ class LingjunFabric(_ClosFabric):
     topo: Path
     aggs_per_pod: Small = 8
     cores_per_agg: Small = 8
-    core_gbps: Positive = 100.0
+    core_gbps: Gbps = 100.0
 
     def build(self, folder: Path) -> Fabric:
         """Make the fabric; ``topo`` is relative to ``folder``. Raises UserError where it is no such file."""
         path = folder / self.topo
-        tree: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         try:
-            with path.open(newline="", encoding="utf-8") as file:
-                for row in csv.DictReader(file):
-                    tree[row["PSW"]][row["ASW"]].append(row["ip"])
-        except OSError as error:
-            raise UserError(
-                f"fabric.topo = {path} cannot be read ({error.strerror})", "give Lingjun's topo.csv"
-            ) from None
-        except (KeyError, UnicodeDecodeError, csv.Error):
-            raise UserError(
-                f"fabric.topo = {path} lacks the columns ip, PSW and ASW", "give Lingjun's topo.csv"
-            ) from None
-        if not tree:
-            raise UserError(f"fabric.topo = {path} has no rows", "give Lingjun's topo.csv")
-        pods = [[sorted(names) for _, names in sorted(leaves.items())] for _, leaves in sorted(tree.items())]
+            pods = _topology(path)
+        except UserError as error:
+            raise UserError(f"fabric.topo = {error.what}", "give Lingjun's topo.csv") from None
         return clos(pods, self.sizes(self.aggs_per_pod, self.cores_per_agg, self.core_gbps))
+
+
+@lru_cache(maxsize=4)
+def _topology(path: Path) -> list[list[list[str]]]:
+    """Return the hosts by pod and leaf. Rows that cannot be used are logged, once. Raises UserError."""
+    report = Report(path)
+    leaves: dict[tuple[str, str], list[str]] = {}
+    seen: set[str] = set()
+    for line, row in rows(report, ("ip", "PSW", "ASW")):
+        host, pod, leaf = (row[column].strip() for column in ("ip", "PSW", "ASW"))
+        if not (host and pod and leaf):
+            report.skip(line, "without ip, PSW or ASW")
+        elif host in seen:
+            report.skip(line, "repeat an ip")
+        else:
+            seen.add(host)
+            leaves.setdefault((pod, leaf), []).append(host)
+    if report.skipped:
+        logging.getLogger(__name__).warning("%s", report)
+    if not leaves:
+        raise UserError(f"{path} has no host", "give another file")
+    pods: dict[str, list[list[str]]] = {}
+    for (pod, _), hosts in sorted(leaves.items()):
+        pods.setdefault(pod, []).append(sorted(hosts))
+    return list(pods.values())
 
 
 def _named_hosts(pods: int, leaves: int, hosts: int) -> list[list[list[str]]]:
@@ -136,6 +150,10 @@ def _named_hosts(pods: int, leaves: int, hosts: int) -> list[list[list[str]]]:
 
 
 AnyFabric = Annotated[
-    LinkFabric | LeafSpineFabric | ThreeLayerFabric | LingjunFabric, Field(discriminator="kind")
+    Annotated[LinkFabric, Tag("link")]
+    | Annotated[LeafSpineFabric, Tag("leaf-spine")]
+    | Annotated[ThreeLayerFabric, Tag("clos")]
+    | Annotated[LingjunFabric, Tag("lingjun")],
+    kinds("link", "leaf-spine", "clos", "lingjun"),
 ]
 """What ``[fabric]`` can be."""

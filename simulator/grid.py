@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
+from leveller import config
 from leveller.errors import UserError
 from simulator.fabric import Fabric
 from simulator.scenario import Scenario, prepare, read
@@ -21,7 +22,7 @@ Value = str | int | float | bool
 Settings = Mapping[str, Value]
 """Key of the scenario, as in ``policy.tau_s`` or ``jobs.0.compute_s`` -> value."""
 
-RANGE = re.compile(r"(\d+)\.\.(\d+)")
+RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 MOST_RUNS = 1_000_000
 """More runs than this are taken for a slip of the finger."""
 
@@ -52,33 +53,45 @@ def parse(options: Sequence[str]) -> dict[str, list[Value]]:
             raise UserError(f"--set {option}", "write KEY=VALUE,VALUE..., as in policy.tau_s=0.25,1,60")
         if key in found:
             raise UserError(f"--set {key} is given twice", "give all its values at once, with commas between")
-        values = [value for part in text.split(",") for value in _values(part.strip())]
+        parts = [_values(option, part.strip()) for part in text.split(",")]
+        if (count := sum(map(len, parts))) > MOST_RUNS:
+            raise UserError(f"--set {option} has {count} values", f"keep to {MOST_RUNS}")
+        values = [value for part in parts for value in part]
         if len(set(values)) < len(values):
             raise UserError(f"--set {option} has a value twice", "give each once")
         found[key] = values
     return found
 
 
-def _values(text: str) -> list[Value]:
+def _values(option: str, text: str) -> Sequence[Value]:
     if bounds := RANGE.fullmatch(text):
-        return list(range(int(bounds[1]), int(bounds[2]) + 1))
+        first, last = int(bounds[1]), int(bounds[2])
+        if first > last:
+            raise UserError(
+                f"--set {option} has nothing from {first} to {last}", "put the smaller number first"
+            )
+        return range(first, last + 1)
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also numbers and nesting beyond Python's limits
         return [text]
     return [value if isinstance(value, str | int | float | bool) else text]
+
+
+def limit(policies: Sequence[str], options: Mapping[str, Sequence[Value]], seeds: int) -> None:
+    """Raise UserError where the combinations are absurdly many."""
+    count = math.prod(map(len, options.values())) * len(policies) * seeds
+    if count > MOST_RUNS:
+        raise UserError(f"the sweep has {count} runs", f"keep to {MOST_RUNS}")
 
 
 def points(
     policies: Sequence[str], options: Mapping[str, Sequence[Value]], seeds: Sequence[int]
 ) -> list[Point]:
-    """Return every combination, seeds changing fastest. Raises UserError where they are absurdly many."""
+    """Return every combination, seeds changing fastest (`limit` says whether they are too many)."""
     combinations = [
         dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())
     ]
-    count = len(combinations) * len(policies) * len(seeds)
-    if count > MOST_RUNS:
-        raise UserError(f"the sweep has {count} runs", f"keep to {MOST_RUNS}")
     return [
         Point(policy, settings, seed) for settings in combinations for policy in policies for seed in seeds
     ]
@@ -90,20 +103,15 @@ def variants(path: Path, options: Mapping[str, Sequence[Value]]) -> dict[str, tu
     Raises UserError where one is no scenario.
     """
     read(path)
-    text = path.read_text(encoding="utf-8")
+    written = config.read(path)
     found = {}
     for values in itertools.product(*options.values()):
         settings = dict(zip(options, values, strict=True))
-        data: dict[str, Any] = tomllib.loads(text)
+        data = copy.deepcopy(written)
         for key, value in settings.items():
             _put(data, key, value)
-        try:
-            scenario = Scenario.model_validate(data)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise UserError(f"{path} with --set {name(settings)}: {where}", first["msg"]) from None
-        found[name(settings)] = prepare(path, scenario)
+        with_them = f"{path} with --set {name(settings)}" if settings else str(path)
+        found[name(settings)] = prepare(path, config.validate(data, Scenario, with_them))
     return found
 
 

@@ -9,7 +9,7 @@ from controlplane.model import Link
 from controlplane.policies.hermod import Key, Kind
 from simulator.fabric import Fabric, Host
 from simulator.plan import Flows, Phase, Plan
-from simulator.replay import alone_s, sections
+from simulator.replay import sections
 from simulator.scenario import JobSection, PhaseSection, Scenario, Traffic
 from simulator.traffic import (
     Collective,
@@ -65,7 +65,7 @@ def _drawn_arrivals(workload: Workload, fabric: Fabric, seed: int) -> list[Arriv
         for number, job in enumerate(drawn)
     ]
     busy = [
-        job.gpus * job.iterations * alone_s(section, fabric)
+        min(job.gpus, gpus) * job.iterations * section.alone_s(fabric)
         for job, section in zip(drawn, asked, strict=True)
     ]
     gap = sum(busy) / len(busy) / (workload.load * gpus)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from leveller.errors import UserError
+from simulator.bounds import MAX_ITERATIONS, MAX_STEPS
 from simulator.fabric import Fabric
-from simulator.scenario import MAX_ITERATIONS, MAX_JOBS, JobSection, PhaseSection, Traffic
+from simulator.scenario import MAX_JOBS, JobSection
 from simulator.traces import like
 from simulator.traces.choose import usable
 from simulator.traces.rows import TraceJob
@@ -19,13 +20,12 @@ from simulator.traces.sections import (
     Replayed,
     TraceWorkload,
 )
-from simulator.traffic import Collective, bytes_per_pair, full_rate_bytes_per_pair
 
 
 def sections(workload: TraceWorkload, fabric: Fabric, seed: int, horizon: float) -> list[JobSection]:
     """Return the workload's jobs that start before ``horizon``, by start.
 
-    Raises UserError where they are too many or too long.
+    Raises UserError where they are none, too many or too long.
     """
     random = np.random.default_rng([seed, 6])
     found: list[JobSection] = []
@@ -36,6 +36,9 @@ def sections(workload: TraceWorkload, fabric: Fabric, seed: int, horizon: float)
             mend = "narrow workload.window_s, or raise workload.min_gpus"
             raise UserError(f"more than {MAX_JOBS} of the trace's jobs start within the horizon", mend)
         found.append(_section(job, workload, fabric, horizon, str(random.choice(workload.profiles))))
+    if not found:
+        mend = "move workload.window_s, or lengthen horizon_s"
+        raise UserError("none of the trace's jobs runs within workload.window_s and horizon_s", mend)
     return found
 
 
@@ -80,29 +83,14 @@ def _section(job: TraceJob, workload: Profiled, fabric: Fabric, horizon: float, 
     if placed:
         given["hosts"] = list(job.hosts)
     section = JobSection.model_validate({**given, "start_s": job.start})
+    alone = section.alone_s(fabric)
     if job.start + job.duration >= horizon:
+        if (horizon - job.start) / alone > MAX_STEPS:
+            what = f"job {job.id} would do {(horizon - job.start) / alone:.2g} iterations of {profile}"
+            raise UserError(what, f"shorten horizon_s: keep to {MAX_STEPS}")
         return section
-    iterations = max(1, round(job.duration / alone_s(section, fabric)))
+    iterations = max(1, round(job.duration / alone))
     if iterations > MAX_ITERATIONS:
         mend = "raise workload.speedup"
         raise UserError(f"job {job.id} would do {iterations} iterations of {profile}", mend)
     return section.model_copy(update={"iterations": iterations})
-
-
-def alone_s(section: JobSection, fabric: Fabric) -> float:
-    """Return about what an iteration takes alone, its phases one after the other and only NICs slow."""
-    host = next(iter(fabric.hosts.values()))
-    hosts = len(section.hosts) if section.hosts else -(-(section.gpus or 1) // host.gpus)
-    parts: list[Traffic] = list(section.phases) if section.phases else [section]
-    computing = sum(part.compute_s or 0.0 for part in parts if isinstance(part, PhaseSection | JobSection))
-    return computing + sum(_sending_s(part, hosts, fabric, len(host.up)) for part in parts)
-
-
-def _sending_s(part: Traffic, hosts: int, fabric: Fabric, nics: int) -> float:
-    if hosts < 2 or not part.communicates:
-        return 0.0
-    receivers = hosts - 1 if part.collective is Collective.ALL_TO_ALL else 1
-    if part.bytes is not None:
-        return bytes_per_pair(part.collective, hosts, part.bytes) * receivers / (fabric.rate * nics)
-    sent = full_rate_bytes_per_pair(part.collective, hosts, part.comm_s or 0.0, fabric.rate)
-    return sent * receivers / fabric.rate

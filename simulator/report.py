@@ -19,6 +19,9 @@ from simulator.results import Result
 SHOWN_JOBS = 40
 """Longer lists are cut on screen; --json and --csv have all."""
 
+WIDEST = 10_000
+"""Characters of the longest line in a file or a pipe."""
+
 
 @contextmanager
 def progress(horizon: float, runs: int) -> Iterator[Callable[[str], Callable[[float], object]]]:
@@ -26,14 +29,14 @@ def progress(horizon: float, runs: int) -> Iterator[Callable[[str], Callable[[fl
 
     Gives a function that announces the next run and returns what to tell its simulated time.
     """
-    console = Console(stderr=True)
+    screen = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bars:
+    with Progress(*columns, console=screen, transient=True, disable=not sys.stderr.isatty()) as bars:
         task = bars.add_task("", total=horizon * runs)
         begun = -1
 
@@ -47,25 +50,33 @@ def progress(horizon: float, runs: int) -> Iterator[Callable[[str], Callable[[fl
         yield next_run
 
 
+def console() -> Console:
+    """Return what prints on standard output, literally: as wide as its lines where that is no terminal."""
+    shown = Console(markup=False, emoji=False)
+    if not shown.is_terminal:
+        shown.width = WIDEST
+    return shown
+
+
 def print_result(result: Result) -> None:
     """Print a run as a table and its figures."""
     table = Table("job", "R", "iterations")
     for job in result.jobs[:SHOWN_JOBS]:
         table.add_row(job.id, f"{job.rate:.4f}", str(job.iterations))
-    console = Console()
-    console.print(table)
+    screen = console()
+    screen.print(table)
     if len(result.jobs) > SHOWN_JOBS:
-        console.print(f"... and {len(result.jobs) - SHOWN_JOBS} more jobs (--json has all)")
+        screen.print(f"... and {len(result.jobs) - SHOWN_JOBS} more jobs (--json has all)")
     if result.unmeasured:
-        console.print(
+        screen.print(
             f"{result.unmeasured} jobs had no time for an iteration before the horizon: they have no R"
         )
     if result.recovery:
-        console.print(
+        screen.print(
             f"after {result.newcomer} came: the lowest R settled at {result.recovery.settled:.4f}, "
             f"in {result.recovery.seconds:.1f} s"
         )
-    console.print(
+    screen.print(
         f"{result.policy}: minimum R {result.min_rate:.4f}, average {result.average_rate:.4f}, "
         f"Jain {result.jain:.4f}, GPU utilization {result.gpu_utilization:.1%}; "
         f"{result.events} events in {result.wall_s:.1f} s"
@@ -76,7 +87,8 @@ def print_comparison(comparison: Sequence[Summary]) -> None:
     """Print the policies' figures side by side, with confidence intervals where there are several seeds."""
     names = Column("policy", min_width=max((len(one.policy) for one in comparison), default=0))
     shown = figures([run.as_json() for summary in comparison for run in summary.runs])
-    table = Table(names, *(FIGURES[figure] for figure in shown), "events", "wall s")
+    headings = (Column(FIGURES[figure], overflow="fold") for figure in shown)
+    table = Table(names, *headings, "events", "wall s")
     for summary in comparison:
         estimates = [summary.estimate(figure) for figure in shown]
         table.add_row(
@@ -88,7 +100,7 @@ def print_comparison(comparison: Sequence[Summary]) -> None:
             str(sum(run.events for run in summary.runs)),
             f"{sum(run.wall_s for run in summary.runs):.1f}",
         )
-    Console().print(table)
+    console().print(table)
 
 
 def write_csv(path: Path, comparison: Sequence[Summary]) -> None:

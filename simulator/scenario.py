@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Field, Tag, field_validator, model_validator
 
 from controlplane.model import Link
 from controlplane.policies import Scope, leveller_host
-from leveller.config import Section, load
+from leveller.config import Section, kinds, load
 from leveller.errors import UserError
 from simulator import profiles
+from simulator.bounds import MAX_STEPS, Bytes, Count, Id, Jitter, PositiveSeconds, Seconds, Weight
 from simulator.fabric import Fabric
 from simulator.fabrics import AnyFabric
+from simulator.traces import like
 from simulator.traces.choose import notes
 from simulator.traces.sections import AcmeTrace, LingjunLike, LingjunPeak, LingjunTrace
-from simulator.traffic import Collective, Placement
+from simulator.traffic import Collective, Placement, bytes_per_pair, full_rate_bytes_per_pair
 from simulator.workload import Workload
-
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-MAX_ITERATIONS = 100_000
-Count = Annotated[int, Field(ge=1, le=MAX_ITERATIONS)]
 
 MAX_JOBS = 20_000
 """More jobs than this are taken for a slip of the finger."""
@@ -39,7 +36,7 @@ class Traffic(Section):
     """
 
     comm_s: Seconds | None = None
-    bytes: Seconds | None = None
+    bytes: Bytes | None = None
     collective: Collective = Collective.ALL_REDUCE
     paths: Annotated[list[Annotated[list[str], Field(min_length=1)]], Field(min_length=1)] | None = None
     slack_s: Seconds = 0.0
@@ -60,6 +57,18 @@ class Traffic(Section):
         """Whether anything is sent."""
         return bool(self.comm_s or self.bytes)
 
+    def sending_s(self, hosts: int, fabric: Fabric, nics: int) -> float:
+        """Return about what it takes alone, between so many hosts of so many NICs."""
+        if self.paths is not None or not fabric.hosts:
+            return self.bytes / fabric.rate if self.bytes is not None else self.comm_s or 0.0
+        if hosts < 2 or not self.communicates:
+            return 0.0
+        receivers = hosts - 1 if self.collective is Collective.ALL_TO_ALL else 1
+        if self.bytes is not None:
+            return bytes_per_pair(self.collective, hosts, self.bytes) * receivers / (fabric.rate * nics)
+        sent = full_rate_bytes_per_pair(self.collective, hosts, self.comm_s or 0.0, fabric.rate)
+        return sent * receivers / fabric.rate
+
 
 class PhaseSection(Traffic):
     """A phase of an iteration: computing (``compute_s``) or communicating, once those in ``after`` end.
@@ -70,9 +79,9 @@ class PhaseSection(Traffic):
     """
 
     name: str | None = None
-    micro_batch: Annotated[int, Field(ge=0)] = 0
+    micro_batch: Annotated[int, Field(ge=0, le=MAX_STEPS)] = 0
     kind: Literal["DP", "EP", "PP", "TP"] | None = None
-    layer: Annotated[int, Field(ge=0)] = 0
+    layer: Annotated[int, Field(ge=0, le=MAX_STEPS)] = 0
     compute_s: Seconds | None = None
     after: list[str] | None = None
 
@@ -90,7 +99,7 @@ class JobSection(Traffic):
     ``profile`` of `simulator.profiles` does.
     """
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Id
     profile: str | None = None
     compute_s: Seconds | None = None
     overlap_s: Seconds = 0.0
@@ -99,8 +108,8 @@ class JobSection(Traffic):
     gpus: Count | None = None
     start_s: Seconds = 0.0
     iterations: Count | None = None
-    weight: Positive = 1.0
-    jitter: Seconds = 0.0
+    weight: Weight = 1.0
+    jitter: Jitter = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -138,6 +147,14 @@ class JobSection(Traffic):
         parts: list[Traffic] = list(self.phases) if self.phases else [self]
         return any(part.communicates and part.paths is None for part in parts)
 
+    def alone_s(self, fabric: Fabric) -> float:
+        """Return about what an iteration takes alone, its phases one after the other and only NICs slow."""
+        host = next(iter(fabric.hosts.values()), None)
+        hosts = len(self.hosts) if self.hosts else -(-(self.gpus or 1) // (host.gpus if host else 1))
+        parts: list[PhaseSection | JobSection] = list(self.phases) if self.phases else [self]
+        sending = sum(part.sending_s(hosts, fabric, len(host.up) if host else 1) for part in parts)
+        return sum(part.compute_s or 0.0 for part in parts) + sending
+
 
 class PolicySection(Section):
     """How jobs are ranked: every ``tau_s`` (0: whenever anything happens), into ``levels``.
@@ -155,19 +172,13 @@ class PolicySection(Section):
     scope: Scope = Scope.FABRIC
     delay_s: Seconds = 0.0
     stall_s: Seconds = 0.0
-    profile_iterations: Annotated[int, Field(ge=0)] = 0
-    half_life_s: Positive | None = None
+    profile_iterations: Annotated[int, Field(ge=0, le=MAX_STEPS)] = 0
+    half_life_s: PositiveSeconds | None = None
     optimism_s: Seconds = 0.0
     efficiency: Annotated[float, Field(ge=0, le=1)] = 0.0
     paths: Literal["ecmp", "crux"] | None = None
     host_tau_s: Seconds = leveller_host.TAU_S
     host_stall_s: Seconds = leveller_host.STALL_S
-
-
-def _workload_kind(value: Any) -> str:  # noqa: ANN401
-    if isinstance(value, dict):
-        return str(value.get("kind", "drawn"))
-    return str(getattr(value, "kind", "drawn"))
 
 
 AnyWorkload = Annotated[
@@ -176,11 +187,7 @@ AnyWorkload = Annotated[
     | Annotated[AcmeTrace, Tag("acme")]
     | Annotated[LingjunPeak, Tag("lingjun-peak")]
     | Annotated[LingjunLike, Tag("lingjun-like")],
-    Discriminator(
-        _workload_kind,
-        custom_error_type="workload_kind",
-        custom_error_message="kind is one of drawn, lingjun, acme, lingjun-peak, lingjun-like",
-    ),
+    kinds("drawn", "lingjun", "acme", "lingjun-peak", "lingjun-like", default="drawn"),
 ]
 """What ``[workload]`` can be; ``kind`` is "drawn" unless it says otherwise."""
 
@@ -192,9 +199,9 @@ class Scenario(Section):
     how long all take to settle after it came is measured (`simulator.recovery`).
     """
 
-    horizon_s: Positive
+    horizon_s: PositiveSeconds
     seed: Annotated[int, Field(ge=0)] = 0
-    sample_s: Positive | None = None
+    sample_s: PositiveSeconds | None = None
     newcomer: str | None = None
     placement: Placement = Placement.PACKED
     fabric: AnyFabric
@@ -218,8 +225,13 @@ class Scenario(Section):
             if job.id in seen:
                 raise ValueError(f"jobs.{number}.id = {job.id!r} is taken: rename it")
             seen.add(job.id)
-        if self.newcomer is not None and not any(job.id == self.newcomer for job in self.jobs):
-            raise ValueError(f"newcomer = {self.newcomer!r} is no job: give the id of one of [[jobs]]")
+        if self.newcomer is not None:
+            starts = [job.start_s for job in self.jobs if job.id == self.newcomer]
+            if not starts:
+                raise ValueError(f"newcomer = {self.newcomer!r} is no job: give the id of one of [[jobs]]")
+            if starts[0] >= self.horizon_s:
+                what = f"newcomer = {self.newcomer!r} starts at {starts[0]} s, not before horizon_s"
+                raise ValueError(f"{what} = {self.horizon_s}: let it start earlier, or lengthen horizon_s")
         if self.sample_s is not None and self.horizon_s > MAX_SAMPLES * self.sample_s:
             raise ValueError(f"sample_s = {self.sample_s} is too short: keep to {MAX_SAMPLES} samples")
         if self.workload is not None and self.fabric.kind == "link":
@@ -230,28 +242,69 @@ class Scenario(Section):
 def read(path: Path) -> tuple[Scenario, Fabric]:
     """Read a scenario and build its fabric. Raises UserError naming the file, the key and the mend.
 
-    Rows of a trace that cannot be used are logged, as warnings.
+    Rows of a trace that cannot be used, and jobs that are not as the workload says, are logged as warnings.
     """
-    scenario, fabric = prepare(path, load(path, Scenario))
-    if scenario.workload is not None and not isinstance(scenario.workload, Workload):
-        for note in notes(scenario.workload, fabric):
-            logging.getLogger(__name__).warning("%s", note)
+    scenario, fabric, notes = _prepare(path, load(path, Scenario))
+    for note in notes:
+        logging.getLogger(__name__).warning("%s", note)
     return scenario, fabric
 
 
 def prepare(path: Path, scenario: Scenario) -> tuple[Scenario, Fabric]:
     """Return ``scenario``, as ``path`` has it, with the paths of its files, and its fabric.
 
-    Raises UserError where a job and the fabric do not fit.
+    Raises UserError where a job and the fabric do not fit, or the run would not end.
     """
+    scenario, fabric, _ = _prepare(path, scenario)
+    return scenario, fabric
+
+
+def _prepare(path: Path, scenario: Scenario) -> tuple[Scenario, Fabric, list[str]]:
     if scenario.workload is not None and not isinstance(scenario.workload, Workload):
         scenario = scenario.model_copy(update={"workload": scenario.workload.within(path.parent)})
     try:
         fabric = scenario.fabric.build(path.parent)
+        notes = _notes(scenario.workload, fabric) if scenario.workload else []
     except UserError as error:
         raise UserError(f"{path}: {error.what}", error.mend) from None
     _check_jobs(path, scenario, fabric)
-    return scenario, fabric
+    _check_length(path, scenario, fabric)
+    return scenario, fabric, notes
+
+
+def _notes(workload: AnyWorkload, fabric: Fabric) -> list[str]:
+    if isinstance(workload, Workload | LingjunLike):
+        sizes = workload.gpus if isinstance(workload, Workload) else like.sizes(workload.min_gpus)
+        if max(sizes) <= fabric.gpus:
+            return []
+        return [f"workload: jobs of more GPUs than the fabric's {fabric.gpus} get all of these"]
+    try:
+        return notes(workload, fabric)
+    except UserError as error:
+        files = zip(("jobs", "workers"), workload.files, strict=False)
+        key = next((f"workload.{key} = " for key, file in files if error.what.startswith(f"{file} ")), "")
+        raise UserError(f"{key}{error.what}", error.mend) from None
+
+
+def _check_length(path: Path, scenario: Scenario, fabric: Fabric) -> None:
+    """Refuse what would run for days: a slip of the finger in the horizon, tau, or a job's times."""
+    horizon, policy = scenario.horizon_s, scenario.policy
+    until = f"in horizon_s = {horizon:g}"
+    for key in ("tau_s", "host_tau_s"):
+        tau = getattr(policy, key)
+        if tau and horizon / tau > MAX_STEPS and (key == "tau_s" or key in policy.model_fields_set):
+            what = f"{path}: policy.{key} = {tau} makes {horizon / tau:.2g} rankings {until}"
+            raise UserError(what, f"keep to {MAX_STEPS}, with a longer {key} or a shorter horizon_s")
+    for number, job in enumerate(scenario.jobs):
+        where = f"{path}: jobs.{number}: job {job.id}"
+        alone = job.alone_s(fabric)
+        if alone == 0:
+            mend = "give it compute_s, or hosts to communicate between"
+            raise UserError(f"{where} takes no time where its GPUs are on one host", mend)
+        steps = (horizon - job.start_s) / alone
+        if job.iterations is None and steps > MAX_STEPS:
+            mend = f"keep to {MAX_STEPS}: mend its times, give it iterations, or shorten horizon_s"
+            raise UserError(f"{where} has {steps:.2g} iterations of {alone:.2g} s {until}", mend)
 
 
 def _check_jobs(path: Path, scenario: Scenario, fabric: Fabric) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -44,7 +45,10 @@ class Store:
         self._path = path
         self._header = json.dumps({"leveller_sweep": digest}) + "\n"
         try:
-            self._file: IO[bytes] = path.open("a+b")
+            if path.exists() and not path.is_file():  # a device may be endless
+                raise UserError(f"{path} cannot be written (it is no regular file)", "give --out another")
+            # Unbuffered: what could not be written is not tried again when the file is let go.
+            self._file: IO[bytes] = path.open("a+b", buffering=0)
         except OSError as error:
             raise UserError(
                 f"{path} cannot be written ({error.strerror})", "give --out another file"
@@ -62,26 +66,41 @@ class Store:
         text = self._file.read()
         whole = text[: text.rfind(b"\n") + 1]  # what comes after was being written when the sweep was killed
         lines = whole.splitlines(keepends=True)
-        if not lines:
-            self._file.truncate(0)
-            self._file.write(self._header.encode())
-            self._file.flush()
-            return {}
-        if lines[0] != self._header.encode():
+        if not self._header.encode().startswith(lines[0] if lines else text):
             what = f"{self._path} is not a sweep of this scenario by this version of leveller"
             raise UserError(what, "give --out another file, or remove it")
         self._file.truncate(len(whole))
+        if not lines:
+            self._write(self._header)
         found = {}
-        for line in lines[1:]:
-            fields = json.loads(line)
-            point = Point(fields.pop("policy"), fields.pop("settings"), fields.pop("seed"))
-            found[point.key] = Row(point, fields)
+        for number, line in enumerate(lines[1:], 2):
+            try:
+                fields = json.loads(line)
+                point = Point(fields.pop("policy"), fields.pop("settings"), fields.pop("seed"))
+                found[point.key] = Row(point, fields)
+            except (ValueError, TypeError, LookupError, AttributeError):
+                raise UserError(f"{self._path}: line {number} is no run", "remove that line") from None
         return found
 
+    def _write(self, text: str) -> None:
+        left = memoryview(text.encode())
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise self._unwritten(error) from None
+
+    def _unwritten(self, error: OSError) -> UserError:
+        """Let the file go; return what to raise."""
+        self._file.close()
+        what = f"{self._path} cannot be written ({error.strerror})"
+        return UserError(
+            what, "make room there and run it again: the runs it has stay, and it goes on from them"
+        )
+
     def add(self, row: Row) -> None:
-        """Keep a row, whatever happens next."""
-        self._file.write(json.dumps(row.as_json()).encode() + b"\n")
-        self._file.flush()
+        """Keep a row, whatever happens next. Raises UserError where it cannot be written."""
+        self._write(json.dumps(row.as_json()) + "\n")
         self.rows[row.point.key] = row
 
     def close(self, order: Sequence[Point]) -> None:
@@ -90,8 +109,13 @@ class Store:
         rows = [rest.pop(point.key) for point in order if point.key in rest]
         rows += [rest[key] for key in sorted(rest)]
         new = self._path.with_name(self._path.name + ".new")
-        new.write_text(self._header + "".join(json.dumps(row.as_json()) + "\n" for row in rows))
-        new.replace(self._path)
+        try:
+            new.write_text(self._header + "".join(json.dumps(row.as_json()) + "\n" for row in rows))
+            new.replace(self._path)
+        except OSError as error:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise self._unwritten(error) from None
         self._file.close()
 
 

@@ -16,6 +16,7 @@ from leveller.errors import UserError
 from simulator import pictures
 from simulator.compare import FIGURES, Estimate, estimate, figures
 from simulator.grid import Value
+from simulator.report import console
 from simulator.store import Row
 
 DRAWN = ("min_R", "recovery_s")
@@ -28,9 +29,9 @@ Line = tuple[str, tuple[tuple[str, Value], ...]]
 @contextmanager
 def progress(runs: int) -> Iterator[Callable[[Row], object]]:
     """Show a bar of ``runs`` runs on standard error, where that is a terminal. Gives what to tell a row."""
-    console = Console(stderr=True)
+    screen = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bars:
         task = bars.add_task("runs", total=runs)
         yield lambda row: bars.update(task, advance=1, description=row.point.policy)
 
@@ -73,7 +74,7 @@ def print_table(rows: Sequence[Row]) -> None:
         policy, settings = line
         cells = [f"{lines[line].mean:.3f} ± {lines[line].half_width:.3f}" for lines in found.values()]
         table.add_row(*(str(value) for _, value in settings), policy, *cells)
-    Console().print(table)
+    console().print(table)
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:

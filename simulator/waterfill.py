@@ -78,11 +78,19 @@ def begin(s: State, component: int, level: int) -> float:
     at = 0
     while at < s.counts[TOUCHED]:
         link = s.touched[at]
-        s.key[at] = max(s.residual[link], 0.0) / s.weight[link]
-        # It is full of others: the first that the filling would come to.
-        if s.key[at] <= 0 and s.most[link] > 0:
-            least = min(least, take_greedy(s, link, level))
         at += 1
+        if s.residual[link] > 0 or s.most[link] == 0:
+            continue
+        # It is full of others: the filling would come to it first, and take them in.
+        s.most[link] = 0.0
+        for seat in range(s.first[link], s.last[link]):
+            flow = s.rider[seat]
+            if not s.marked[flow] and s.rank[flow] == level and s.rate[flow] > 0:
+                least = min(least, s.limit[flow])
+                grow(s, flow, level)
+    for at in range(s.counts[TOUCHED]):
+        link = s.touched[at]
+        s.key[at] = max(s.residual[link], 0.0) / s.weight[link]
     return float(least)
 
 

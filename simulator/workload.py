@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from leveller.config import Section
+from simulator.bounds import Count, Jitter, PositiveSeconds
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Range = tuple[Positive, Positive]
+Size = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
 
 
 class Workload(Section):
@@ -26,12 +26,12 @@ class Workload(Section):
     kind: Literal["drawn"] = "drawn"
     jobs: Annotated[int, Field(ge=1, le=20_000)]
     load: Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)] = 0.8
-    gpus: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = Field(default=[8, 16, 32, 64])
-    compute_s: Range = (0.1, 1.0)
-    bytes: Range = (1e9, 2e10)
-    iterations: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (100, 1000)
+    gpus: Annotated[list[Count], Field(min_length=1)] = Field(default=[8, 16, 32, 64])
+    compute_s: tuple[PositiveSeconds, PositiveSeconds] = (0.1, 1.0)
+    bytes: tuple[Size, Size] = (1e9, 2e10)
+    iterations: tuple[Count, Count] = (100, 1000)
     all_to_all: Annotated[float, Field(ge=0, le=1)] = 0.0
-    jitter: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    jitter: Jitter = 0.0
 
     @model_validator(mode="after")
     def _ordered(self) -> Workload:

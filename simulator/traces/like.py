@@ -28,13 +28,18 @@ def draw(count: int, least: int, seed: int) -> Iterator[tuple[TraceJob, float]]:
     duration are independent; arrivals are a Poisson process.
     """
     random = np.random.default_rng([seed, 5])
-    sizes, chances = _sizes(least)
+    within, chances = _sizes(least)
     quantiles, logs = [at for at, _ in MINUTES], [float(np.log(minutes)) for _, minutes in MINUTES]
     for number in range(1, count + 1):
         minutes = float(np.exp(np.interp(random.random(), quantiles, logs)))
-        gpus = int(random.choice(sizes, p=chances))
+        gpus = int(random.choice(within, p=chances))
         gap = float(random.exponential())
         yield TraceJob(f"lingjun-like-{number}", 0.0, 60 * minutes, gpus), gap
+
+
+def sizes(least: int) -> list[int]:
+    """Return the sizes that a job of at least ``least`` GPUs can have."""
+    return _sizes(least)[0]
 
 
 def _sizes(least: int) -> tuple[list[int], list[float]]:

@@ -96,6 +96,8 @@ def read_jobs(
     for line, row in rows(report, columns):
         try:
             job = job_of(row)
+            if not job.id.isprintable():
+                raise BadRowError(f"with a {id_column} that cannot be printed")
             if job.id in jobs:
                 raise BadRowError(f"repeat a {id_column}")
         except BadRowError as reason:

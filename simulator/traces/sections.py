@@ -8,10 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from leveller.config import Section
+from simulator.bounds import Jitter, Positive, PositiveSeconds, Seconds
 from simulator.profiles import COMPLETE, PROFILES
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Profiled(Section):
@@ -22,7 +20,7 @@ class Profiled(Section):
 
     profiles: Annotated[list[str], Field(min_length=1)] = Field(default=list(COMPLETE))
     min_gpus: Annotated[int, Field(ge=1, le=744)] = 8
-    jitter: Seconds = 0.0
+    jitter: Jitter = 0.0
 
     @field_validator("profiles")
     @classmethod
@@ -54,7 +52,7 @@ class Replayed(Profiled):
     """
 
     speedup: Positive = 1.0
-    window_s: tuple[Seconds, Positive] | None = None
+    window_s: tuple[Seconds, PositiveSeconds] | None = None
 
     @field_validator("window_s")
     @classmethod

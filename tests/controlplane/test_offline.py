@@ -71,7 +71,7 @@ FLOW = {"id": "f1", "job": "J1", "path": ["S1:1"]}
             ["jobs.0.rate = 1.1", "less than or equal to 1"],
         ),
         ({"jobs": [{"id": "J1", "rate": "0.5"}], "flows": []}, ["jobs.0.rate = '0.5'", "number"]),
-        ({"jobs": [{"id": "J1", "rate": True}], "flows": []}, ["jobs.0.rate = True"]),
+        ({"jobs": [{"id": "J1", "rate": True}], "flows": []}, ["jobs.0.rate: true is no value of it"]),
         ({"jobs": [{"id": "", "rate": 1}], "flows": []}, ["jobs.0.id = ''"]),
         ({"jobs": [{**JOB, "iterations": -1}], "flows": []}, ["jobs.0.iterations = -1"]),
         ({"jobs": [{**JOB, "speed": 1}], "flows": []}, ["jobs.0.speed"]),

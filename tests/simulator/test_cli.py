@@ -1,7 +1,10 @@
 import csv
 import json
+import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -99,3 +102,97 @@ def test_sweep(pair, tmp_path):
     assert "leveller" in invoke(*args, "--out", tmp_path / "o.jsonl")
     with pytest.raises(UserError, match="--policy 'magic': choose from"):
         invoke("sweep", pair, "--policy", "magic")
+
+
+def leveller(*args, stdout=subprocess.PIPE, shell="{}", **environment):
+    """Run a whole process."""
+    command = shell.format(shlex.join([sys.executable, "-m", "leveller", "sim", *map(str, args)]))
+    return subprocess.run(
+        ["sh", "-c", command],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=100,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_full_disk_behind_standard_output(pair, form):
+    with Path("/dev/full").open("w") as full:
+        result = leveller(pair, "--policy", "fair", *form, stdout=full, NUMBA_DISABLE_JIT="1")
+    assert result.returncode == 2
+    assert result.stderr == (
+        "error: standard output cannot be written (No space left on device): "
+        "make room there, or send it elsewhere\n"
+    )
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_that_has_gone(pair, form):
+    result = leveller(pair, "--policy", "fair", *form, shell="{} | true", NUMBA_DISABLE_JIT="1")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_it_has_to_be(pair):
+    args = ["--policy", "leveller,symphony_like", "--seeds", "2"]
+    text = invoke("compare", pair, *args)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) > 80
+    keys = ["--set", "policy.half_life_s=0.123456789012345", "--set", "horizon_s=30.1234567890123"]
+    text = invoke("sweep", pair, *args, *keys, "--workers", "1")
+    assert "…" not in text
+    assert "30.1234567890123" in text
+
+
+def test_what_a_job_is_called_is_not_markup(pair):
+    pair.write_text(PAIR.replace('"job1"', '"[/b]:warning:"'))
+    assert "[/b]:warning:" in invoke(pair, "--policy", "fair")
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (
+            ["comapre", "PAIR"],
+            "sim comapre: there is no such command, and no such file: give .* compare, sweep",
+        ),
+        (["compare", "PAIR", "--policy", "fair,fair"], "--policy names fair twice: name each once"),
+        (
+            ["sweep", "PAIR", "--seeds", "600000", "--policy", "fair,crux"],
+            "the sweep has 1200000 runs: keep to",
+        ),
+        (
+            ["sweep", "PAIR", "--set", "policy.levels=1..1000", "--set", "policy.tau_s=1..1001"],
+            "the sweep has 10010000 runs",
+        ),
+        (["sweep", "PAIR", "--set", "policy.levels=8..2"], "nothing from 8 to 2"),
+    ],
+)
+def test_command_lines_that_are_none(pair, args, error):
+    with pytest.raises(UserError, match=error):
+        invoke(*(pair if word == "PAIR" else word for word in args))
+
+
+def test_a_scenario_may_have_any_name(pair):
+    assert "job1" in invoke(pair.rename(pair.with_name("mine")), "--policy", "fair")
+
+
+def test_the_first_run_says_that_it_compiles(pair, tmp_path):
+    pytest.importorskip("numba", reason="numba is not installed: nothing is compiled")
+    ask = "import simulator.cli as c; c._tell_of_compiling()"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+
+    def told():
+        command = [sys.executable, "-c", ask]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stderr
+
+    assert told() == "compiling the inner loops: some 20 to 80 s, once for this version of leveller\n"
+    (folder,) = (tmp_path / "leveller").iterdir()
+    (folder / "engine.nbi").write_text("")
+    assert told() == ""
+    environment["NUMBA_DISABLE_JIT"] = "1"
+    (folder / "engine.nbi").unlink()
+    assert told() == ""

@@ -1,7 +1,7 @@
 import pytest
 
 from leveller.errors import UserError
-from simulator.grid import Point, name, parse, points, variants
+from simulator.grid import Point, limit, name, parse, points, variants
 
 TEXT = """
 horizon_s = 36
@@ -38,6 +38,9 @@ def test_values():
         (["=3"], "write KEY=VALUE,VALUE..."),
         (["a=1", "a=2"], "--set a is given twice"),
         (["a=1..3,2"], "has a value twice"),
+        (["policy.levels=8..2"], "policy.levels=8..2 has nothing from 8 to 2: put the smaller number first"),
+        (["policy.levels=1..1000000000"], "levels=1..1000000000 has 1000000000 values: keep to 1000000"),
+        (["a=1..999999,1000001..1000002"], "has 1000001 values"),
     ],
 )
 def test_bad_options(options, error):
@@ -56,7 +59,8 @@ def test_every_combination():
     assert len({point.key for point in found}) == 8
     assert Point("fair", {"a": 1, "b": 2}, 0).key == Point("fair", {"b": 2, "a": 1}, 0).key
     with pytest.raises(UserError, match="the sweep has 2000000 runs"):
-        points(["fair"], {}, range(2_000_000))
+        limit(["fair"], {"a": range(1000)}, 2000)
+    limit(["fair"], {"a": range(1000)}, 1000)
 
 
 def test_keys_are_put_where_they_belong(path):
@@ -70,12 +74,24 @@ def test_keys_are_put_where_they_belong(path):
 @pytest.mark.parametrize(
     ("key", "error"),
     [
-        ("policy.level", r"x.toml with --set policy.level=1: policy.level: Extra inputs are not permitted"),
+        ("policy.level", r"x.toml with --set policy.level=1: policy.level is not a known key: remove it"),
         ("jobs.3.comm_s", "--set jobs.3.comm_s is not in the scenario: name a key"),
         ("jobs.a.comm_s", "--set jobs.a.comm_s is not in the scenario"),
+        ("fabric.hosts", "x.toml with --set fabric.hosts=1: fabric.hosts is not a known key"),
+        ("policy", "x.toml with --set policy=1: policy = 1: write a table"),
         ("horizon_s.x.y", "--set horizon_s.x.y is not in the scenario"),
     ],
 )
 def test_keys_that_do_not_exist(path, key, error):
     with pytest.raises(UserError, match=error):
         variants(path, {key: [1]})
+
+
+def test_numbers_that_python_does_not_take_are_text():
+    assert parse([f"a={'9' * 5000}"]) == {"a": ["9" * 5000]}
+    assert parse([f"a={'9' * 20}..3"]) == {"a": ["9" * 20 + "..3"]}
+
+
+def test_a_byte_order_mark(path):
+    path.write_text("\ufeff" + TEXT)
+    assert list(variants(path, {"policy.levels": [2]})) == ["policy.levels=2"]

@@ -4,7 +4,7 @@ import pytest
 
 from leveller.errors import UserError
 from simulator.jobs import arrivals
-from simulator.replay import alone_s, sections
+from simulator.replay import sections
 from simulator.run import simulate
 from simulator.scenario import JobSection, Scenario, read
 from simulator.traces.sections import AcmeTrace, LingjunLike
@@ -74,7 +74,7 @@ def test_lingjun_like_jobs_ask_for_the_load():
     found = jobs(workload, fabric, 1e9)
     assert len(found) == 400
     built = scenario(workload, fabric).fabric.build(Path())
-    busy = sum(job.gpus * job.iterations * alone_s(job, built) for job in found)
+    busy = sum(job.gpus * job.iterations * job.alone_s(built) for job in found)
     assert busy / found[-1].start_s / built.gpus == pytest.approx(0.5, rel=0.2)
     assert max(job.gpus for job in found) <= built.gpus
 
@@ -89,10 +89,10 @@ def test_the_same_seed_gives_the_same_jobs():
 def test_alone_is_the_nics_time():
     fabric = scenario(LINGJUN, LEAVES).fabric.build(Path())
     ring = JobSection(id="a", compute_s=1, bytes=12.5e9, gpus=32)
-    assert alone_s(ring, fabric) == pytest.approx(1 + 2 * 3 / 4)
+    assert ring.alone_s(fabric) == pytest.approx(1 + 2 * 3 / 4)
     spread = JobSection(id="a", compute_s=1, comm_s=2, collective="all-to-all", gpus=32)
-    assert alone_s(spread, fabric) == pytest.approx(3)
-    assert alone_s(JobSection(id="a", compute_s=1, bytes=1, gpus=8), fabric) == 1
+    assert spread.alone_s(fabric) == pytest.approx(3)
+    assert JobSection(id="a", compute_s=1, bytes=1, gpus=8).alone_s(fabric) == 1
 
 
 def test_a_scenario_file_tells_what_it_left_out(tmp_path, caplog):
@@ -108,5 +108,18 @@ def test_a_scenario_file_tells_what_it_left_out(tmp_path, caplog):
     assert [arrival.section.id for arrival in arrivals(config, fabric, 0)] == ["made-a", "made-b"]
     assert "3 of 14 rows used; skipped: 1 running before submitted (first: line 4)" in caplog.text
     path.write_text(path.read_text().replace('"lingjun"\nspeedup', '"linjun"\nspeedup'))
-    with pytest.raises(UserError, match="kind is one of drawn, lingjun, acme, lingjun-peak, lingjun-like"):
+    with pytest.raises(UserError, match="kind = 'linjun': choose one of drawn, lingjun, acme, lingjun-peak"):
         read(path)
+
+
+def test_a_window_without_jobs():
+    with pytest.raises(UserError, match=r"none of the trace's jobs runs within .*: move workload.window_s"):
+        jobs({**LINGJUN, "window_s": [1e8, 2e8]})
+
+
+def test_a_horizon_that_holds_too_many_iterations():
+    peak = {"kind": "lingjun-peak", "profiles": ["vgg16"]}
+    with pytest.raises(
+        UserError, match=r"would do .* iterations of vgg16: shorten horizon_s: keep to 10000000"
+    ):
+        jobs(peak, {**LEAVES, "leaves": 100}, horizon=1e9)

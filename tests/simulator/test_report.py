@@ -1,4 +1,5 @@
 from simulator import report
+from simulator.compare import Summary
 from simulator.results import JobResult, Result
 
 
@@ -14,3 +15,13 @@ def test_progress_is_silent_where_nobody_looks(capsys):
     with report.progress(10, 2) as bar:
         bar("fair")(5.0)
     assert capsys.readouterr().err == ""
+
+
+def test_a_narrow_terminal_folds_headings_and_cuts_nothing(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "64")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # which is how rich is told that it writes to a terminal
+    result = Result("fair", [JobResult(0, "job0", 0.5, 1, 0.0, 2.0, 1, 1.0)], 0, 1, 0.0)
+    report.print_comparison([Summary("fair", [0, 1], [result, result])])
+    text = capsys.readouterr().out
+    assert "…" not in text
+    assert "0.5000" in text

@@ -16,6 +16,7 @@ compute_s = 1
 comm_s = 1
 hosts = ["h1", "h3"]
 """
+SPINE = GOOD[: GOOD.index("[[jobs]]")]
 LINK = 'horizon_s = 10\n[fabric]\nkind = "link"\n'
 
 
@@ -64,16 +65,72 @@ def test_a_good_file(tmp_path):
             "jobs.0.paths names leaf9:1, which the fabric does",
         ),
         ('hosts = ["h1", "h3"]', 'paths = [["leaf1"]]', "jobs.0: link 'leaf1' is not SWITCH:PORT"),
-        ('kind = "leaf-spine"', 'kind = "torus"', "fabric = "),
-        ("leaves = 2", "leaves = 1000000", "fabric.leaf-spine.leaves = 1000000: Input should be less than"),
+        (
+            'kind = "leaf-spine"',
+            'kind = "torus"',
+            "fabric.kind = 'torus': choose one of link, leaf-spine, clos",
+        ),
+        ("leaves = 2", "leaves = 1000000", "fabric.leaves = 1000000: Input should be less than"),
         ("[[jobs]]", "[policy]\nlevels = 0\n[[jobs]]", "policy.levels = 0: "),
+        (
+            "[[jobs]]",
+            "[policy]\nlevels = true\n[[jobs]]",
+            "policy.levels: true is no value of it: give a number",
+        ),
+        ("[[jobs]]", "[jobs]", "jobs is one table: write a list of them: [[jobs]], not [jobs]"),
+        ("[fabric]", "[[fabric]]", "fabric is a list: write one table: [fabric], not [[fabric]]"),
+        (
+            'kind = "leaf-spine"\n',
+            "",
+            "fabric.kind is missing: choose one of link, leaf-spine, clos, lingjun",
+        ),
+        (
+            "horizon_s = 10",
+            "horizon_s = 1e10",
+            "horizon_s = 10000000000.0: Input should be less than or equal to",
+        ),
+        ("compute_s = 1", "compute_s = 1e300", "jobs.0.compute_s = 1e+300: Input should be less than"),
+        ("comm_s = 1", "bytes = 1e300", "jobs.0.bytes = 1e+300: Input should be less than"),
+        ("comm_s = 1", "comm_s = 1\njitter = 1e300", "jobs.0.jitter = 1e+300: Input should be less than"),
+        ("comm_s = 1", "comm_s = 1\nweight = 1e-320", "jobs.0.weight = 1e-320: Input should be greater than"),
+        (
+            "spines = 2",
+            "spines = 2\nnic_gbps = 1e-300",
+            "fabric.nic_gbps = 1e-300: Input should be greater than",
+        ),
+        (
+            'id = "a"',
+            'id = "a\\nb"',
+            r"jobs.0.id: 'a\nb' has characters that cannot be printed: leave them out",
+        ),
+        ('id = "a"', 'id = "\\u001b[31m"', r"jobs.0.id: '\x1b[31m' has characters that cannot be printed"),
+        (
+            "[[jobs]]",
+            "[policy]\ntau_s = 1e-12\n[[jobs]]",
+            "policy.tau_s = 1e-12 makes 1e+13 rankings in horizon_s = 10: keep to 10000000, with a longer",
+        ),
+        (
+            "[[jobs]]",
+            "[policy]\nhost_tau_s = 1e-9\n[[jobs]]",
+            "policy.host_tau_s = 1e-09 makes 1e+10 rankings",
+        ),
+        (
+            "compute_s = 1\ncomm_s = 1",
+            "compute_s = 5e-8\ncomm_s = 5e-8",
+            "jobs.0: job a has 1e+08 iterations of 1e-07 s in horizon_s = 10: keep to 10000000: mend",
+        ),
+        (
+            'compute_s = 1\ncomm_s = 1\nhosts = ["h1", "h3"]',
+            'compute_s = 0\ncomm_s = 1\nhosts = ["h1"]',
+            "jobs.0: job a takes no time where its GPUs are on one host: give it compute_s",
+        ),
         ("[[jobs]]", "[policy]\ntau = 1\n[[jobs]]", "policy.tau is not a known key: remove it"),
         ("[[jobs]]", '[policy]\nscope = "rack"\n[[jobs]]', "policy.scope = 'rack': "),
         ("[[jobs]]", "[policy]\nhost_stall_s = -1\n[[jobs]]", "policy.host_stall_s = -1: "),
         (
             "[[jobs]]",
             "[workload]\njobs = 1000000\n[[jobs]]",
-            "workload.drawn.jobs = 1000000: Input should be less than",
+            "workload.jobs = 1000000: Input should be less than",
         ),
         ("[[jobs]]", "[workload]\njobs = 10\n[[jobs]]", "give the jobs as [[jobs]], or have them drawn"),
         ("[[jobs]]", "[[job]]", "is not a known key"),
@@ -89,7 +146,7 @@ def test_a_good_file(tmp_path):
         ),
         ("horizon_s = 10", "horizon_s = 10\nsample_s = 0", "sample_s = 0: Input should be greater than 0"),
         ("[[jobs]]", '[policy]\npaths = "any"\n[[jobs]]', "policy.paths = 'any': "),
-        ("leaves = 2\n", "", "fabric.leaf-spine.leaves is missing: add it"),
+        ("leaves = 2\n", "", "fabric.leaves is missing: add it"),
         (
             'id = "a"',
             'id = "a"\nstart_s = -5',
@@ -110,7 +167,7 @@ def test_a_good_file(tmp_path):
         (
             "leaves = 2\nspines = 2\nhosts_per_leaf = 2",
             "leaves = 1000\nspines = 2\nhosts_per_leaf = 1000",
-            "fabric.leaf-spine: it has 2004000 links, of switches and hosts: keep to 2000000",
+            "fabric: it has 2004000 links, of switches and hosts: keep to 2000000",
         ),
     ],
 )
@@ -128,6 +185,27 @@ def test_a_bad_file_is_one_line_with_file_key_and_mend(tmp_path, old, new, error
     ("text", "error"),
     [
         ("", "horizon_s is missing"),
+        (
+            'newcomer = "b"\n' + LINK + '[[jobs]]\nid = "b"\ncompute_s = 1\ncomm_s = 1\nstart_s = 10\n',
+            "x.toml: newcomer = 'b' starts at 10.0 s, not before horizon_s = 10.0: let it start earlier",
+        ),
+        (
+            LINK + '[[jobs]]\nid = "a"\ncompute_s = 0\nbytes = 1\n',
+            "jobs.0: job a has 1.2e+11 iterations of 8e-11 s in horizon_s = 10",
+        ),
+        (
+            LINK + '[[jobs]]\nid = "a"\nphases = {compute_s = 1}\n',
+            "jobs.0.phases is one table: write a list of them",
+        ),
+        (SPINE + "[workload]\njobs = 1\niterations = [1, 1e18]\n", "workload.iterations.1 = 1e+18: Input"),
+        (
+            SPINE + '[workload]\nkind = "acme"\njobs = "none.csv"\n',
+            "x.toml: workload.jobs = {folder}/none.csv cannot be read (No such file or directory): give the",
+        ),
+        (
+            SPINE + '[workload]\nkind = "lingjun"\njobs = "x.toml"\nworkers = "none.csv"\n',
+            "x.toml: workload.workers = {folder}/none.csv cannot be read",
+        ),
         ("horizon_s = ", "is not TOML"),
         (LINK, "give the jobs as [[jobs]]"),
         (LINK + "[workload]\njobs = 3\n", "[workload] needs a fabric with hosts"),
@@ -166,7 +244,7 @@ def test_a_bad_file_is_one_line_with_file_key_and_mend(tmp_path, old, new, error
         (
             'horizon_s = 1\n[fabric]\nkind = "clos"\npods = 500\nleaves_per_pod = 500\nhosts_per_leaf = 500\n'
             "aggs_per_pod = 1\ncores_per_agg = 1\n[workload]\njobs = 1\n",
-            "fabric.clos: it has 250501000 links, of switches and hosts: keep to 2000000",
+            "fabric: it has 250501000 links, of switches and hosts: keep to 2000000",
         ),
         (
             'horizon_s = 1\n[fabric]\nkind = "lingjun"\ntopo = "none.csv"\n[workload]\njobs = 1\n',
@@ -179,7 +257,7 @@ def test_a_bad_file_of_another_kind(tmp_path, text, error):
         read(write(tmp_path, text))
     message = str(caught.value)
     assert message.startswith(str(tmp_path / "x.toml"))
-    assert error in message
+    assert error.format(folder=tmp_path) in message
     assert "\n" not in message
 
 
@@ -187,3 +265,22 @@ def test_a_million_jobs_by_typo(tmp_path):
     job = '[[jobs]]\nid = "a"\ncompute_s = 1\ncomm_s = 1\n'
     with pytest.raises(UserError, match=f"jobs: there are {MAX_JOBS + 1} of them: keep to {MAX_JOBS}"):
         read(write(tmp_path, LINK + job * (MAX_JOBS + 1)))
+
+
+def test_the_last_that_is_not_too_long(tmp_path):
+    job = '[[jobs]]\nid = "a"\ncompute_s = 5e-7\ncomm_s = 5e-7\n'
+    read(write(tmp_path, LINK + "[policy]\ntau_s = 1e-6\n" + job))
+    few = LINK + '[[jobs]]\nid = "a"\ncompute_s = 5e-9\ncomm_s = 5e-9\niterations = 3\n'
+    read(write(tmp_path, few))
+
+
+def test_a_byte_order_mark(tmp_path):
+    assert read(write(tmp_path, "\ufeff" + GOOD))[0].jobs[0].id == "a"
+
+
+def test_drawn_jobs_that_are_larger_than_the_fabric_are_told(tmp_path, caplog):
+    read(write(tmp_path, SPINE + "[workload]\njobs = 1\ngpus = [8, 32]\n"))
+    assert caplog.text == ""
+    read(write(tmp_path, SPINE + "[workload]\njobs = 1\n"))
+    read(write(tmp_path, SPINE + '[workload]\nkind = "lingjun-like"\njobs = 1\n'))
+    assert caplog.text.count("workload: jobs of more GPUs than the fabric's 32 get all of these") == 2
