@@ -19,7 +19,7 @@ import simulator.cli
 import topo.cli
 from leveller import __version__
 from leveller.errors import UserError
-from leveller.output import standard_output
+from leveller.output import open_closed, standard_output
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 for part in (controlplane.cli, hostagent.cli, simulator.cli, topo.cli):
@@ -44,6 +44,7 @@ def run(command: Callable[[], object]) -> None:
 
     A user's error is one line on stderr and exit code 2; Ctrl-C is exit code 130, as shells have it.
     """
+    open_closed()
     try:
         try:
             command()

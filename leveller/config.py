@@ -40,7 +40,7 @@ def kinds(*names: str, default: str | None = None) -> Discriminator:
 class Section(BaseModel):
     """Base of every configuration section: immutable, and an unknown key is an error, not a surprise.
 
-    Neither is ``true`` a number: pydantic would take it for 1.
+    Neither is ``true`` a number, nor one in a list: pydantic would take it for 1.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,8 +48,10 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _no_truth_value(cls, value: object, info: ValidationInfo) -> object:
-        if isinstance(value, bool) and info.field_name and not _takes_truth(cls, info.field_name):
-            raise ValueError(f"{str(value).lower()} is no value of it: give a number or a text")
+        if info.field_name and not _takes_truth(cls, info.field_name):
+            for one in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(one, bool):
+                    raise ValueError(f"{str(one).lower()} is no value of it: give a number or a text")
         return value
 
 
@@ -120,6 +122,8 @@ def _user_error(where: str, data: dict[str, Any], error: ValidationError) -> Use
             return UserError(f"{at} is one table{more}", f"write {mend}")
         case "list_type":
             mend = "write a list of values: [ ... ]"
+        case kind if kind in NO_TABLE and field.rpartition(".")[2].isdigit():
+            mend = "write a table: { key = value, ... }"
         case kind if kind in NO_TABLE and isinstance(value, list):
             return UserError(f"{at} is a list{more}", f"write one table: [{field}], not [[{field}]]")
         case kind if kind in NO_TABLE:

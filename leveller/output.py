@@ -10,6 +10,13 @@ from contextlib import contextmanager
 from leveller.errors import UserError
 
 
+def open_closed() -> None:
+    """Open what a program was started without (``>&-``): what goes there is lost, and nothing fails."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (until the end)
+
+
 @contextmanager
 def standard_output() -> Iterator[None]:
     """Write to ``sys.stdout`` inside; it is flushed at the end.

@@ -225,15 +225,16 @@ def places(running: Sequence[Running]) -> Ints:
 def as_array(running: Sequence[Running], levels: Levels) -> tuple[Ints, bool]:
     """Return ``levels`` per entry of the jobs' rows, and whether a group has different ones along its path.
 
-    A group that ``levels`` does not have yet (they were computed before its job came) is at level 0.
+    Where ``levels`` were computed before a group's job came, or before the group came to a link, it is at
+    level 0.
     """
     rows = []
     per_link = False
     for job in running:
         flat: list[int] = []
         for group in job.groups:
-            on = levels.get(group.id)
-            own = list(map(on.__getitem__, group.path)) if on else [0] * len(group.path)
+            on = levels.get(group.id, {})
+            own = [on.get(link, 0) for link in group.path]
             per_link = per_link or min(own) != max(own)
             flat += own
         rows.append(np.array(flat, np.int64)[job.places] if flat else np.zeros(0, np.int64))

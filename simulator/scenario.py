@@ -13,7 +13,7 @@ from controlplane.policies import Scope, leveller_host
 from leveller.config import Section, kinds, load
 from leveller.errors import UserError
 from simulator import profiles
-from simulator.bounds import MAX_STEPS, Bytes, Count, Id, Jitter, PositiveSeconds, Seconds, Weight
+from simulator.bounds import MAX_STEPS, Bytes, Gpus, Id, Iterations, Jitter, PositiveSeconds, Seconds, Weight
 from simulator.fabric import Fabric
 from simulator.fabrics import AnyFabric
 from simulator.traces import like
@@ -105,9 +105,9 @@ class JobSection(Traffic):
     overlap_s: Seconds = 0.0
     phases: Annotated[list[PhaseSection], Field(min_length=1)] | None = None
     hosts: Annotated[list[str], Field(min_length=1)] | None = None
-    gpus: Count | None = None
+    gpus: Gpus | None = None
     start_s: Seconds = 0.0
-    iterations: Count | None = None
+    iterations: Iterations | None = None
     weight: Weight = 1.0
     jitter: Jitter = 0.0
 

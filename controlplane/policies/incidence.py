@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, overload
 
 from controlplane.model import Group, Link, Path
 from controlplane.policies.interface import Scope
-from controlplane.policies.merging import ROWS, merge, name, settle
+from controlplane.policies.merging import ROWS, merge, settle, tell_parts
 from controlplane.policies.tables import Table, Tables
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Nodes:
         # What all jobs make, in any order, are the parts.
         self.parts = 1
         self.merge(tables.counting(len(incidence.jobs)), tables.filled(len(self)))
-        self.parts = tables.run(name)(self.starts, self.links, self.per_link, self.part, self.total)
+        self.parts = tables.run(tell_parts)(self.starts, self.links, self.per_link, self.part, self.total)
         self.last: Ranked | None = None
 
     def __len__(self) -> int:

@@ -108,7 +108,7 @@ def merge(
                 member[node], base[node] = root, offset[root]
 
 
-def name(starts: Table, links: Table, per_link: Table, part: Table, total: Table) -> int:
+def tell_parts(starts: Table, links: Table, per_link: Table, part: Table, total: Table) -> int:
     """After all jobs have merged, tell each node's ``part`` by its root, and there how many links it has.
 
     ``total`` is 0 elsewhere. Return how many parts have several.

@@ -103,6 +103,8 @@ ROUND = '[shape]\nkind = "round"\nsize = 1\n'
             "others is one table: write a list of them: [[others]], not [others]",
         ),
         ("others = 3\n" + ROUND, "others = 3: write a list of values: [ ... ]"),
+        ("others = [3]\n" + ROUND, "others.0 = 3: write a table: { key = value, ... }"),
+        ('[shape]\nkind = "square"\nsizes = [2, true]\n', "shape.sizes: true is no value of it"),
         ('[shape]\nkind = "square"\nsizes = [1]\n', "shape.sizes = [1]: give at least 2"),
         ('[shape]\nkind = "square"\nsizes = [1, 2, 3, 4]\n', "shape.sizes = [1, 2, 3, 4]: give at most 3"),
         ('[shape]\nkind = "round"\nsize = true\n', "shape.size: true is no value of it: give a number"),

@@ -43,3 +43,16 @@ def test_a_reader_that_has_gone_is_no_error(code):
         ["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False, env=BUFFERED
     )
     assert result.stderr == "1\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_program_without_standard_streams_ends_as_usual(closed):
+    command = f"{sys.executable} -c 'from leveller.cli import main; main()' --version {closed}"
+    assert subprocess.run(["sh", "-c", command], timeout=60, check=False).returncode == 0
+
+
+def test_a_users_error_is_told_without_standard_output():
+    command = f"{sys.executable} -c 'from leveller.cli import main; main()' sim run nofile --policy fair >&-"
+    result = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert result.returncode == 2
+    assert result.stderr == "error: nofile does not exist: give the path of a TOML file\n"

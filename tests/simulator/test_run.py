@@ -203,6 +203,24 @@ def test_levels_that_take_effect_late(horizon, iterations):
     assert [job.iterations for job in run(config, "static").jobs] == iterations
 
 
+def test_late_levels_of_a_job_that_a_newcomer_moved():
+    # With Crux's paths b moves a while a's levels are on their way: they say nothing of its new links.
+    rings = [
+        {"id": "a", "compute_s": 0.1, "comm_s": 0.5, "hosts": ["h1", "h3"]},
+        {"id": "b", "compute_s": 2.0, "comm_s": 0.5, "hosts": ["h2", "h4"], "start_s": 0.2},
+    ]
+    config = Scenario.model_validate(
+        {
+            "horizon_s": 5,
+            "fabric": {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 2},
+            "policy": {"paths": "crux", "delay_s": 0.5},
+            "jobs": rings,
+        }
+    )
+    jobs = run(config, "leveller").as_json()["jobs"]
+    assert [(job["id"], job["iterations"]) for job in jobs] == [("a", 8), ("b", 1)]
+
+
 def test_a_new_job_is_profiled_at_the_top_level():
     jobs = [(1, 1), {"id": "new", "compute_s": 1, "comm_s": 2, "start_s": 20}]
     profiled = run(scenario(jobs, 32, profile_iterations=4), "static")
