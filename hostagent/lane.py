@@ -7,11 +7,9 @@ done in the job's lane: the caller waits a little, which nearly always is enough
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +17,9 @@ T = TypeVar("T")
 
 WAIT_S = 0.1
 """So long an answer is waited for, and longer only while the thread is busy itself."""
+
+BUSY_NS = 1_000_000
+"""Who takes so much CPU time in WAIT_S is busy, and does not hang."""
 
 REST_NS = 10 * 10**9
 """After an answer that came late nothing is asked for so long: who is always slow takes 1 % of the time."""
@@ -78,18 +79,18 @@ class Lane:
     def run(self, work: Callable[[], T]) -> T:
         """Return what ``work`` returns. Raises what it raises, and HangingError where it does not come back.
 
-        It goes on all the same then, and its result is lost.
+        It goes on all the same then, and its result is lost. HangingError, too, where no thread can be had.
         """
         if self.hangs:
             raise HangingError
         call = _Call(work)
-        if self._thread is None:
-            # A daemon: where it hangs for ever, the process is to end all the same.
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
+        thread = self._thread or self._begin()
+        used_ns = _cpu_ns(thread)
         self._calls.put(call)
         while not call.is_done(WAIT_S):
-            if not self._is_busy():
+            # Not its state: who waits for the GIL is asleep, as who hangs is.
+            before_ns, used_ns = used_ns, _cpu_ns(thread)
+            if used_ns - before_ns < BUSY_NS:
                 self._late = call
                 raise HangingError
         return call.result()
@@ -102,19 +103,27 @@ class Lane:
         call = _Call(last)
         self._calls.put(call)
         self._calls.put(None)
-        if self._late is None:
-            call.is_done(WAIT_S)
+        if self._late is not None or not call.is_done(WAIT_S):
+            self._late = call  # it hangs until that is done
 
-    def _is_busy(self) -> bool:
-        """Say whether the thread takes the processor, or waits for it."""
-        assert self._thread is not None
-        with contextlib.suppress(OSError):
-            stat = Path(f"/proc/self/task/{self._thread.native_id}/stat").read_text()
-            return stat.rpartition(")")[2].split()[0] == "R"
-        return False
+    def _begin(self) -> threading.Thread:
+        # A daemon: where it hangs for ever, the process is to end all the same.
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            raise HangingError from None  # there are too many threads
+        self._thread = thread
+        return thread
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             call.carry_out()
             self.cpu_ns = time.thread_time_ns()
             call.finish()
+
+
+def _cpu_ns(thread: threading.Thread) -> int:
+    """Return the CPU time that ``thread``, which must be there, has taken so far."""
+    assert thread.ident is not None
+    return time.clock_gettime_ns(time.pthread_getcpuclockid(thread.ident))

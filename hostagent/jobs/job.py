@@ -148,6 +148,16 @@ class TrackedJob:
         return self.lane is not None and self.lane.hangs
 
     @property
+    def has_logs(self) -> bool:
+        """There are logs of it that must be closed."""
+        return bool(self._logs)
+
+    @property
+    def user(self) -> int:
+        """Whose it is."""
+        return next((process.user for process in self.processes.values()), 0)
+
+    @property
     def failed(self) -> bool:
         """The log that counts ends with a traceback."""
         return self._leader is not None and self._leader.failed
@@ -160,7 +170,7 @@ class TrackedJob:
         """Return how many lines were not believed, by reason."""
         total = Counter(self.counter.rejected)
         for reader in self._readers():
-            total.update(reader.rejected)
+            total.update(dict(reader.rejected))  # at once: another thread may be reading
             total["line too long"] += reader.lines_too_long
         return +total
 

@@ -63,8 +63,8 @@ class SourceFinder:
         """
         self._proc = proc
         self._patterns = patterns
-        self.at = ""
-        """The job whose files are being looked at."""
+        self.at: TrainingProcess | None = None
+        """The process for whose job files are being looked at."""
 
     def anew(self) -> SourceFinder:
         """Return another one alike."""
@@ -82,6 +82,7 @@ class SourceFinder:
         slurm = False
         for name, processes in jobs.items():
             for process in processes:
+                self.at = process
                 for number, target in self._descriptors(process.pid):
                     yield None
                     if number in ("1", "2") and (inode := _pipe(target)):
@@ -93,7 +94,7 @@ class SourceFinder:
                         yield from _named(
                             name, self._source("glob", place, process, (process.pid, process.ticks))
                         )
-            first = min(processes, key=lambda process: process.ticks)
+            self.at = first = min(processes, key=lambda process: process.ticks)
             yield from _named(name, self._container(first))
             yield from _named(name, self._by_name(name, first))
             slurm |= bool(first.slurm_log)
@@ -117,12 +118,14 @@ class SourceFinder:
         for pid in (int(name) for name in os.listdir(self._proc) if name.isdigit()):
             yield None
             if slurm and _read(f"{self._proc}/{pid}/comm") in _SLURM_WRITERS:
-                environ = parse_environ(_read(f"{self._proc}/{pid}/environ"))
-                name = environ.get("SLURM_JOB_ID", "")
-                # Anybody can call a process so and put another's job into its environment.
-                mine = (process for process in jobs.get(name, ()) if process.user == user_of(self._proc, pid))
-                for process in islice(mine, 1):
-                    yield from _named(name, self._files(pid, "slurm", process, ("1", "2")))
+                # Anybody can call a process so, put another's job into its environment, and have that hang.
+                user = user_of(self._proc, pid)
+                mine = [process for job in jobs.values() for process in job if process.user == user]
+                if mine:
+                    self.at = mine[0]
+                    name = parse_environ(_read(f"{self._proc}/{pid}/environ")).get("SLURM_JOB_ID", "")
+                    for process in islice((one for one in mine if one.rank.job == name), 1):
+                        yield from _named(name, self._files(pid, "slurm", process, ("1", "2")))
             if pipes:
                 for number, target in self._descriptors(pid):
                     yield None
@@ -171,7 +174,7 @@ class SourceFinder:
         )
         root = f"{self._proc}/1/root"
         for pattern in kubernetes.container_logs(identifier) if identifier else ():
-            self.at = process.rank.job
+            self.at = process
             for path in glob.glob(pattern, root_dir=root):
                 yield from self._source("container", Place(path, root), process, None)
 
@@ -179,7 +182,7 @@ class SourceFinder:
         """Yield files that the user names by the job, and that belong to the job's user."""
         for pattern in self._patterns:
             if "{job}" in pattern:
-                self.at = job
+                self.at = process
                 for path in sorted(glob.glob(_fill(pattern, job)))[:MAX_FILES]:
                     yield from self._source("glob", Place(path, "/", process.user), process, None)
 
@@ -205,7 +208,7 @@ class SourceFinder:
     def _source(
         self, kind: str, place: Place, process: TrainingProcess, holder: tuple[int, int] | None
     ) -> Iterable[Source]:
-        self.at = process.rank.job
+        self.at = process
         return _source(kind, place, process, holder)
 
 

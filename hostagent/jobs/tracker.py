@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from functools import partial
 from queue import SimpleQueue
@@ -33,6 +34,9 @@ SEARCH_NS = 20_000_000
 
 READ_NS = 100_000_000
 """CPU time after which reading logs stops, and goes on at the next call with the jobs that are left."""
+
+MAX_HANGING = 8
+"""Most threads that hang with one user's logs, those of jobs that are over included: each has cost a wait."""
 
 _NO_PROCESS = 1
 """Pid of the process that orphans are given to: no launcher."""
@@ -72,6 +76,9 @@ class JobTracker:
         self._lane = Lane("jobs' logs")
         self._searcher = Lane("search for logs")
         self._lost: dict[str, Lane] = {}  # searches that hang, by the job whose files they were looking at
+        self._stuck: dict[Lane, int] = {}  # all lanes that hang, and with which user's logs
+        self._crowded: set[int] = set()  # users of whom too many do
+        self._unclosed: list[TrackedJob] = []  # jobs of those that are over
         self._got: SimpleQueue[Progress] = SimpleQueue()
         self._remembered: dict[str, JobMemory] = {}
         self._hanging: set[str] = set()  # jobs whose logs do not answer
@@ -95,8 +102,6 @@ class JobTracker:
         self._waiting.clear()
         self._lane.close(_nothing)
         self._searcher.close(self._search.close if self._search is not None else _nothing)
-        for lane in self._lost.values():
-            lane.close(_nothing)
         self._exits.close()
 
     def update(self, processes: Collection[TrainingProcess]) -> list[TrackedJob]:
@@ -114,6 +119,9 @@ class JobTracker:
             self._note_exits(job, by_job.get(job.id, ()))
         for job in over:
             self._end(job)
+        unclosed, self._unclosed = self._unclosed, []
+        for job in unclosed:
+            self._close(job)
         for name, members in by_job.items():
             job = self.jobs.get(name) or self._again(name, members) or self._begin(name, members)
             job.update(members)
@@ -145,21 +153,26 @@ class JobTracker:
         """
         if self._search is None:
             for name in [name for name, lane in self._lost.items() if not lane.hangs]:
-                self._lost.pop(name).close(_nothing)
+                del self._lost[name]
+            crowded = self._crowded_users()
             lacking = {
                 name: list(job.processes.values())
                 for name, job in self.jobs.items()
-                if name not in self._lost and job.wants_search(now_ns)
+                if name not in self._lost and job.user not in crowded and job.wants_search(now_ns)
             }
             if not lacking:
                 return False
+            self._finder = self._finder.anew()
             self._search = self._finder.search(lacking)
         try:
             found, done = self._run(self._searcher, partial(_step, self._search))
         except HangingError:
             # What that job's files are on does not answer. The others are searched for without it.
-            self._lost[self._finder.at], self._searcher = self._searcher, Lane("search for logs")
-            self._search, self._finder = None, self._finder.anew()
+            lane, self._searcher, self._search = self._searcher, Lane("search for logs"), None
+            lane.close(_nothing)  # when it comes back
+            if (at := self._finder.at) is not None:
+                self._lost[at.rank.job] = lane
+                self._stuck[lane] = at.user
             return True
         for name, source in found:
             if (job := self.jobs.get(name)) is not None:
@@ -178,7 +191,7 @@ class JobTracker:
     @property
     def behind(self) -> bool:
         """There is more in the logs than one call of `read` takes."""
-        return bool(self._unread) or any(job.behind and not job.hangs for job in self.jobs.values())
+        return bool(self._unread) or any(job.behind and not self._rests(job) for job in self.jobs.values())
 
     def read(self, now_ns: int) -> list[Progress]:
         """Read the logs; return the jobs that got on.
@@ -196,7 +209,8 @@ class JobTracker:
         return [
             job
             for job in self.jobs.values()
-            if not (job.behind or job.hangs or job in self._unread) and job.check(now_ns, self._patience)
+            if not (job.behind or self._rests(job) or job in self._unread)
+            and job.check(now_ns, self._patience)
         ]
 
     def _each(
@@ -205,14 +219,15 @@ class JobTracker:
         """Do ``work``, which touches logs, for each of ``jobs``; return those that are left.
 
         That is after ``budget_ns`` of CPU time. They share a lane for it: the one whose logs do not answer
-        keeps that for itself, and the others get another.
+        keeps that for itself, and the others get another. Where too many of a user hang, the rest of that
+        user's have no turn.
         """
         shared: list[TrackedJob] = []
         own: list[TrackedJob] = []
         for job in jobs:
             (shared if job.lane is None else own).append(job)
         until_ns = self.cpu_ns + budget_ns
-        while shared:
+        while shared := self._allowed(shared):
             turns = Round(shared, work, until_ns - self.cpu_ns)
             try:
                 self._run(self._lane, turns.go)
@@ -220,9 +235,14 @@ class JobTracker:
                 lane, self._lane = self._lane, Lane("jobs' logs")
                 if (culprit := turns.abandon()) is not None:
                     culprit.lane = lane
+                    self._stuck[lane] = culprit.user
                     self._came_to(culprit, error)
                 else:
                     lane.close(_nothing)
+                    if not (turns.done or turns.failed):  # there is no thread, or it has not begun
+                        for job in turns.left:
+                            self._came_to(job, error)
+                        turns.left.clear()
             for job in turns.done:
                 self._came_to(job)
             for job, failure in turns.failed:
@@ -233,13 +253,46 @@ class JobTracker:
         while own and self.cpu_ns < until_ns:
             job = own.pop(0)
             assert job.lane is not None
+            if not job.hangs and not self._allowed([job]):
+                continue
             try:
                 self._run(job.lane, partial(work, job))
+            except HangingError as error:
+                self._stuck[job.lane] = job.user
+                self._came_to(job, error)
             except Exception as error:  # noqa: BLE001
                 self._came_to(job, error)
             else:
                 self._came_to(job)
         return [*shared, *own]
+
+    def _allowed(self, jobs: Iterable[TrackedJob]) -> list[TrackedJob]:
+        """Return ``jobs`` without those of users of whom too many hang."""
+        crowded = self._crowded_users()
+        allowed: list[TrackedJob] = []
+        for job in jobs:
+            if job.user in crowded:
+                self._hanging.add(job.id)
+            else:
+                allowed.append(job)
+        return allowed
+
+    def _crowded_users(self) -> set[int]:
+        """Return the users with whose logs too many threads hang, and say so, once."""
+        self._stuck = {lane: user for lane, user in self._stuck.items() if lane.hangs}
+        crowded = {user for user, count in Counter(self._stuck.values()).items() if count >= MAX_HANGING}
+        for user in crowded - self._crowded:
+            self._log.warning(
+                "too many logs of a user do not answer, none of that user's others are read meanwhile",
+                user=user,
+                mend="see to the file system that they are on",
+            )
+        self._crowded = crowded
+        return crowded
+
+    def _rests(self, job: TrackedJob) -> bool:
+        """Say whether the job's logs are not read, because they do not answer or too many do not."""
+        return job.hangs or job.id in self._hanging
 
     def _run(self, lane: Lane, work: Callable[[], T]) -> T:
         """Do ``work`` in ``lane``, and count what CPU time it takes."""
@@ -250,10 +303,15 @@ class JobTracker:
             self.cpu_ns += lane.cpu_ns - before_ns
 
     def _close(self, job: TrackedJob) -> None:
+        if not job.hangs and job.user in self._crowded_users():
+            if job.has_logs or job.lane is not None:
+                self._unclosed.append(job)
+            return
         if job.lane is None:
             self._each([job], TrackedJob.close)
         if job.lane is not None:
             job.lane.close(job.close)
+            self._stuck[job.lane] = job.user  # if it hangs: that is looked at when they are counted
 
     def _read(self, now_ns: int, job: TrackedJob) -> None:
         """Read the job's logs; what they gained is told of even where it comes late."""

@@ -79,6 +79,46 @@ def test_what_takes_the_processor_does_not_hang_however_long(lane):
     assert not lane.hangs
 
 
+def test_what_takes_the_processor_beside_another_thread_does_not_hang(lane):
+    over = threading.Event()
+
+    def other():
+        while not over.is_set():
+            sum(range(1000))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        lane.run(lambda: spin(4 * WAIT_S))
+        with pytest.raises(HangingError):
+            lane.run(lambda: time.sleep(5 * WAIT_S))
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_what_hangs_at_its_end_is_seen_to_hang(gate, monkeypatch):
+    monkeypatch.setattr(lane_module, "REST_NS", 0)
+    lane = Lane("test")
+    lane.run(lambda: None)
+    lane.close(gate.open)
+    assert lane.hangs
+    gate.let_go()
+    lane._thread.join(5)
+    assert not lane.hangs
+
+
+def test_where_no_thread_can_be_had_there_is_no_answer(lane, monkeypatch):
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(HangingError):
+            lane.run(lambda: 7)
+    assert lane.run(lambda: 7) == 7
+
+
 def test_the_end_waits_for_nothing_that_hangs_and_comes_after_it(gate):
     lane = Lane("test")
     told = []

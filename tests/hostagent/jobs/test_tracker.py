@@ -1,51 +1,19 @@
-import contextlib
 import os
 import subprocess
 import sys
 import time
 
 import pytest
-from structlog.testing import capture_logs
 
-from hostagent import lane
 from hostagent.jobs import tracker
 from hostagent.jobs.health import Health
 from hostagent.jobs.identity import Rank
-from hostagent.jobs.processes import ProcessFinder, TrainingProcess, own_network_namespace
+from hostagent.jobs.processes import TrainingProcess
 from hostagent.jobs.tracker import JobTracker
 from hostagent.logs import FORMATS
 from hostagent.logs.format import LogFormat, Mark
 from hostagent.memory import JobMemory
-
-LINE = " iteration %8d/    1000 | elapsed time per iteration (ms): 20.0 |\n"
-
-
-class Host:
-    """The real thing: a finder on /proc and a tracker."""
-
-    def __init__(self, memory=(), formats=FORMATS, patterns=()):
-        self.finder = ProcessFinder("/proc", "h1", own_network_namespace("/proc"))
-        self.jobs = JobTracker("/proc", formats=formats, patterns=patterns, memory=memory)
-        self.durations = {}
-
-    def look(self):
-        now = time.monotonic_ns()
-        self.finder.scan(now)
-        ended = self.jobs.update(self.finder.processes.values())
-        for progress in self.jobs.read(now):
-            self.durations.setdefault(progress.job.id, []).extend(progress.durations_ns)
-        return ended
-
-    def job(self, id_):
-        self.look()
-        return self.jobs.jobs.get(id_)
-
-
-@pytest.fixture
-def host():
-    host = Host()
-    yield host
-    host.jobs.close()
+from tests.hostagent.jobs.host import LINE, Host
 
 
 def test_job_with_a_log(host, trainers, eventually):
@@ -506,80 +474,6 @@ def test_jobs_whose_lines_take_long_leave_others_their_turn(
         assert [len(progress) for progress in got] == [1, 1, 1]
         assert sorted(progress.job.id for (progress,) in got) == names
     assert host.jobs.behind
-
-
-def looks(host, seconds):
-    """Look again and again; return how long the longest look took."""
-    longest, end = 0.0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        begun = time.monotonic()
-        host.look()
-        host.jobs.search(time.monotonic_ns())
-        host.jobs.check(time.monotonic_ns())
-        host.jobs.remember()
-        longest = max(longest, time.monotonic() - begun)
-        time.sleep(0.02)
-    return longest
-
-
-def test_a_log_whose_file_system_hangs_holds_up_nobody_elses(
-    host, trainers, hanging, monkeypatch, eventually
-):
-    monkeypatch.setattr(lane, "REST_NS", 300_000_000)
-    ours, other = f"{trainers.job}-ours", f"{trainers.job}-other"
-    trainers.start("idle", "-", 0, 200, 0.02, job=ours, log=str(hanging.log))
-    trainers.start("idle", "-", 0, 500, 0.02, job=other, log="other.log")
-    eventually(lambda: all((job := host.job(name)) and job.counter.iterations > 5 for name in (ours, other)))
-    assert len(host.jobs.remember()) == 2
-    hanging.stop()
-    with capture_logs() as logs:
-        assert looks(host, 2.0) < 0.5  # it waits for 0.1 s once
-    told = [(line["event"], line["job"]) for line in logs if "answer" in line["event"]]
-    assert told == [("a job's logs do not answer, they are not read meanwhile", ours)]
-    at = {name: host.jobs.jobs[name].counter.iterations for name in (ours, other)}
-    begun = time.monotonic()
-    assert looks(host, 1.0) < 0.1  # and not again
-    assert host.jobs.jobs[ours].counter.iterations == at[ours]
-    assert host.jobs.jobs[other].counter.iterations - at[other] > 0.5 * (time.monotonic() - begun) / 0.02
-    assert {memory.id for memory in host.jobs.remember()} == {ours, other}
-    hanging.go_on()
-    with capture_logs() as logs:
-        eventually(lambda: host.job(ours).counter.iterations > at[ours] + 20)
-    assert [line["job"] for line in logs if line["event"] == "a job's logs answer again"] == [ours]
-    assert len(host.durations[ours]) == host.jobs.jobs[ours].counter.iterations
-
-
-def test_a_file_system_that_hangs_does_not_hold_up_the_search_for_others_logs(
-    trainers, tmp_path, hanging, monkeypatch, eventually
-):
-    monkeypatch.setattr("hostagent.jobs.job.PATIENT_NS", 0)
-    host = Host(patterns=[f"{hanging.log.parent}/*.log", f"{tmp_path}/named-*.log"])
-    with contextlib.closing(host.jobs):
-        ours, other = f"{trainers.job}-a", f"{trainers.job}-b"
-        opens = (
-            "import sys, time; file = open(sys.argv[1], 'a'); print(file.name, flush=True); time.sleep(60)"
-        )
-        for name, log in ((ours, str(hanging.log)), (other, str(tmp_path / "named-b.log"))):
-            trainers.start(log, job=name, log=f"{name}.out", program=opens)
-            eventually(lambda log=log, name=name: log in (tmp_path / f"{name}.out").read_text())
-        hanging.stop()
-        (tmp_path / "named-b.log").write_text(LINE % 1)
-        assert looks(host, 3.0) < 0.5
-        job = host.jobs.jobs[other]
-        assert (job.source, job.counter.iterations) == ("glob", 1)
-        assert host.jobs.jobs[ours].counter.iterations == 0
-
-
-def test_the_end_of_a_job_whose_logs_hang_is_seen(host, trainers, hanging, eventually):
-    process = trainers.start("idle", "-", 0, 3, 0.02, log=str(hanging.log))
-    eventually(lambda: (job := host.job(trainers.job)) and job.counter.iterations == 3)
-    process.kill()
-    process.wait()
-    hanging.stop()
-    begun = time.monotonic()
-    (job,) = eventually(host.look)
-    assert time.monotonic() - begun < 2
-    assert (job.health, job.reason, job.counter.iterations) == (Health.DIED, "SIGKILL", 3)
 
 
 def test_ranks_of_one_job_in_one_log(host, trainers, eventually):
