@@ -19,6 +19,7 @@ Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
 """Numbers of rows, and levels: in few bytes, because what the loops walk over is to stay in the cache."""
 Ranks = npt.NDArray[np.int16]
+"""Levels of flows."""
 Marks = npt.NDArray[np.int8]
 
 NONE = -1

@@ -10,9 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from leveller.config import Section
-from simulator.bounds import Gpus, Iterations, Jitter, PositiveSeconds
-
-Size = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
+from simulator.bounds import Gpus, Iterations, Jitter, PositiveBytes, PositiveSeconds
 
 
 class Workload(Section):
@@ -28,7 +26,7 @@ class Workload(Section):
     load: Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)] = 0.8
     gpus: Annotated[list[Gpus], Field(min_length=1)] = Field(default=[8, 16, 32, 64])
     compute_s: tuple[PositiveSeconds, PositiveSeconds] = (0.1, 1.0)
-    bytes: tuple[Size, Size] = (1e9, 2e10)
+    bytes: tuple[PositiveBytes, PositiveBytes] = (1e9, 2e10)
     iterations: tuple[Iterations, Iterations] = (100, 1000)
     all_to_all: Annotated[float, Field(ge=0, le=1)] = 0.0
     jitter: Jitter = 0.0
